@@ -1,0 +1,80 @@
+"""The decorator for compiled functions, with a cache on disk that can never be stale.
+
+Numba decides whether a cached function is up to date by the file of that function alone: after an edit of a function
+that it *calls* in another file, the old machine code would still be used. Here the cache lives in a directory named
+after the text of every compiled file of the package, so any edit starts a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+from numba.core import config as numba_config
+
+PACKAGE = Path(__file__).resolve().parent.parent
+CACHE_VARIABLE = "WORKFLOW_RL_CACHE_DIR"
+MARK = "@compiled"
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def compiled(function: F) -> F:
+    """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released."""
+    directory = cache_directory()
+    if directory is None:
+        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    # Numba reads its cache directory only while it decorates, so this setting does not reach anybody else's functions.
+    before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(directory)
+    try:
+        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
+    finally:
+        numba_config.CACHE_DIR = before
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Where machine code is kept between processes; None if no place can be written to (then each process compiles)."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    roots = [Path(chosen)] if chosen else [PACKAGE / "__pycache__", Path(home) / "workflow_rl"]
+    for root in roots:
+        directory = root / f"compiled-{source_digest()}"
+        if _writable(directory):
+            _remove_older(directory)
+            return directory
+    return None
+
+
+@cache
+def source_digest() -> str:
+    """Digest of the text of all compiled files of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_bytes()
+        if MARK.encode() in text:
+            digest.update(path.name.encode() + b"\0" + text)
+    return digest.hexdigest()[:16]
+
+
+def _writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
+def _remove_older(directory: Path) -> None:
+    """Removes the caches of older source texts; whoever still uses one compiles again, nothing worse."""
+    for other in directory.parent.glob("compiled-*"):
+        if other != directory:
+            shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,188 @@
+"""What each action of blue and red does to the true state."""
+
+from __future__ import annotations
+
+from workflow_rl.engine.bits import has, lowest
+from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.observe import (
+    BELIEF_NO,
+    BELIEF_UNKNOWN,
+    Records,
+    belief,
+    believe,
+    listening_ports,
+    no_records,
+    records_on,
+    scan_records,
+)
+from workflow_rl.engine.state import (
+    DECOY_ANSWERED,
+    FAILED,
+    NO_OPTION,
+    NOBODY,
+    NOT_EXPLOITABLE,
+    NOTHING_THERE,
+    SESSION,
+    SUCCEEDED,
+    UNROUTABLE,
+    State,
+    sessions,
+)
+from workflow_rl.engine.tables import (
+    NO_SERVICE,
+    REFUSES,
+    REMOVE,
+    RESTORE,
+    YIELDS_LOGIN,
+    YIELDS_PRIVILEGED,
+    Tables,
+)
+
+
+@compiled
+def place_decoy(s: State, t: Tables, host: int, decoy: int) -> bool:
+    """Adds a decoy if it suits the host and its port is free; returns whether it did."""
+    if not has(t.decoys_for_os[host], decoy) or listening_ports(s, t, host) & t.decoy_needs[decoy]:
+        return False
+    s.decoys[host] |= 1 << decoy
+    return True
+
+
+@compiled
+def clean(s: State, t: Tables, verb: int, host: int) -> None:
+    """Remove kills the traced user sessions of a host; Restore sets it back to its start."""
+    here = 1 << host
+    if verb == REMOVE:
+        s.traced &= ~here
+        if belief(s.observation, host) != BELIEF_NO:
+            s.observation = believe(s.observation, host, BELIEF_UNKNOWN)
+    elif verb == RESTORE:
+        if host != t.foothold:
+            s.privileged &= ~here
+        s.traced &= ~here
+        s.untraced &= ~here
+        s.malware &= ~here
+        s.decoys[host] = 0
+        s.restored |= here
+        if host == t.service_host:
+            s.service_down = 0
+        s.observation = believe(s.observation, host, BELIEF_NO)
+
+
+@compiled
+def reachable(s: State, t: Tables, subnet: int) -> bool:
+    """Can red reach the subnet now?"""
+    gateways = t.gateways[subnet]
+    return gateways == 0 or sessions(s) & gateways != 0
+
+
+@compiled
+def sweep(s: State, t: Tables, subnet: int) -> None:
+    """DiscoverRemoteSystems: red learns the addresses of a subnet."""
+    s.red_success = SUCCEEDED if reachable(s, t, subnet) else FAILED
+    if s.red_success == SUCCEEDED:
+        s.addresses |= t.subnet_hosts[subnet]
+
+
+@compiled
+def scan(s: State, t: Tables, host: int) -> Records:
+    """DiscoverNetworkServices: red learns the ports that listen now; out of reach it "succeeds" with nothing."""
+    s.red_success = SUCCEEDED
+    s.scan_empty = 0 if reachable(s, t, t.subnet[host]) else 1
+    if s.scan_empty:
+        return no_records()
+    ports = listening_ports(s, t, host)
+    s.ports[host] = ports if t.scan_forgets else s.ports[host] | ports
+    return scan_records(s, t, host)
+
+
+@compiled
+def attack(s: State, t: Tables, host: int, chance: Chance) -> Records:
+    """ExploitRemoteService: an exploit chosen by what red *remembers* meets what is there *now*."""
+    s.red_success = FAILED
+    options = t.options[s.ports[host]]
+    if options == 0:
+        s.exploit_result = NO_OPTION
+        return no_records()
+    exploit = pick_exploit(s, t, options, chance.exploit)
+    s.exploit = exploit
+    if not reachable(s, t, t.subnet[host]):
+        s.exploit_result = UNROUTABLE
+        return no_records()
+    port = t.exploit_port[exploit]
+    outcome = t.outcome[host, exploit]
+    if outcome == NO_SERVICE:
+        if s.decoys[host] & t.answered_by[exploit] == 0:
+            s.exploit_result = NOTHING_THERE
+            return no_records()
+        s.exploit_result = DECOY_ANSWERED
+        return records_on(host, t.records_refused if t.guesses[exploit] else t.records_decoy, port, 0)
+    if outcome == REFUSES:
+        s.exploit_result = NOT_EXPLOITABLE
+        return records_on(host, t.records_refused, port, 0)
+    if t.broken_by_restore[exploit] and has(s.restored, host):
+        s.exploit_result = NOT_EXPLOITABLE
+        return records_on(host, t.records_exploit, port, 0)
+    s.red_success = SUCCEEDED
+    s.exploit_result = SESSION
+    s.names |= 1 << host
+    return gain_session(s, t, host, outcome, port, chance)
+
+
+@compiled
+def gain_session(s: State, t: Tables, host: int, outcome: int, port: int, chance: Chance) -> Records:
+    """A new session; a login is never traced, a shell if it is detected."""
+    here = 1 << host
+    privileged_before = has(s.privileged, host)
+    if outcome == YIELDS_LOGIN:
+        if not privileged_before:
+            s.traced &= ~here
+            s.untraced |= here
+        return records_on(host, t.records_accepted, port, 0)
+    detected = is_detected(s, t, chance.detected)
+    s.detected = 1 if detected else 0
+    s.malware |= here
+    if outcome == YIELDS_PRIVILEGED:
+        hold_privileged(s, here)
+    elif not privileged_before:
+        s.traced = s.traced | here if detected else s.traced & ~here
+        s.untraced = s.untraced & ~here if detected else s.untraced | here
+    return records_on(host, t.records_exploit + s.detected, port, s.detected)
+
+
+@compiled
+def hold_privileged(s: State, here: int) -> None:
+    """Red is privileged on ``here``; lesser sessions there have no influence any more."""
+    s.privileged |= here
+    s.traced &= ~here
+    s.untraced &= ~here
+
+
+@compiled
+def escalate(s: State, t: Tables, host: int) -> None:
+    """PrivilegeEscalate: works wherever red has a session, and reveals what the host knows."""
+    here = 1 << host
+    if not has(sessions(s), host):
+        s.red_success = FAILED
+        return
+    s.red_success = SUCCEEDED
+    if not has(s.privileged, host):
+        hold_privileged(s, here)
+        s.malware |= here
+    s.addresses |= t.reveals[host]
+    s.subnets |= 1 << t.subnet[host]
+
+
+@compiled
+def impact(s: State, t: Tables, host: int) -> None:
+    """Impact: stops the operational service, unless its host was ever restored."""
+    s.red_success = SUCCEEDED if has(sessions(s), host) else FAILED
+    if s.red_success == SUCCEEDED and not has(s.restored, host):
+        s.service_down = 1
+
+
+@compiled
+def revealed_host(t: Tables, user: int) -> int:
+    """The host that B_line goes to from its user host."""
+    return NOBODY if user == NOBODY else lowest(t.reveals[user])

@@ -1,0 +1,114 @@
+"""From records to what blue sees: the activity of a host, the remembered column, 52 numbers.
+
+Each host has four bits, `activity` (two) and `compromised` (two):
+
+    activity      None 00, Scan 10, Exploit 11            this step only
+    compromised   No 00, Unknown 10, User 01, Privileged 11    remembered; a belief, not the truth
+
+Bit k of host h is bit 4 * h + k of the packed observation and number 4 * h + k of the unpacked one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from workflow_rl.engine.bits import count
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.state import NOBODY, State
+from workflow_rl.engine.tables import HOSTS, Tables
+
+BITS_PER_HOST = 4
+ACTIVITY_NONE, ACTIVITY_SCAN, ACTIVITY_EXPLOIT = 0b00, 0b01, 0b11  # the first of the two bits is the low one
+BELIEF_NO, BELIEF_UNKNOWN, BELIEF_USER, BELIEF_PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
+BELIEFS = sum(BELIEF_PRIVILEGED << (BITS_PER_HOST * host) for host in range(HOSTS - 1))
+MANY = 3  # records or ports that make a pattern
+
+ACTIVITY_NAMES = {ACTIVITY_NONE: "None", ACTIVITY_SCAN: "Scan", ACTIVITY_EXPLOIT: "Exploit"}
+BELIEF_NAMES = {BELIEF_NO: "No", BELIEF_UNKNOWN: "Unknown", BELIEF_USER: "User", BELIEF_PRIVILEGED: "Privileged"}
+
+
+class Records(NamedTuple):
+    """Connection records that one agent left on one host in one step (``host`` NOBODY: none)."""
+
+    host: int
+    number: int
+    ports: int  # set of local ports
+    shell: int  # 1 if one of them is a new shell, which has a local port of its own
+
+
+@compiled
+def records_on(host: int, number: int, ports: int, shell: int) -> Records:
+    """Records of one type, whatever the widths of the integers they are made from."""
+    return Records(np.int64(host), np.int64(number), np.int64(ports), np.int64(shell))
+
+
+@compiled
+def no_records() -> Records:
+    """Nothing that blue could see."""
+    return records_on(NOBODY, 0, 0, 0)
+
+
+@compiled
+def listening_ports(s: State, t: Tables, host: int) -> int:
+    """Ports on which somebody listens, decoys included."""
+    return t.genuine_ports[host] | t.decoy_ports[s.decoys[host]]  # type: ignore[no-any-return]
+
+
+@compiled
+def scan_records(s: State, t: Tables, host: int) -> Records:
+    """What a scan leaves: one record per listening socket."""
+    return records_on(host, t.genuine_sockets[host] + count(s.decoys[host]), listening_ports(s, t, host), 0)
+
+
+@compiled
+def judge(number: int, different_ports: int, shell: int, decoy_placed: bool) -> int:
+    """Activity of a host from its records of this step, at least one."""
+    if decoy_placed:
+        number += 1
+    if number >= MANY and different_ports >= MANY:
+        return ACTIVITY_SCAN
+    if shell or (number >= MANY and different_ports == 1):
+        return ACTIVITY_EXPLOIT
+    return ACTIVITY_NONE if decoy_placed else ACTIVITY_SCAN
+
+
+@compiled
+def believe(observation: int, host: int, belief: int) -> int:
+    """``observation`` with the remembered column of ``host`` set to ``belief``."""
+    at = BITS_PER_HOST * host
+    return (observation & ~(BELIEF_PRIVILEGED << at)) | (belief << at)
+
+
+@compiled
+def belief(observation: int, host: int) -> int:
+    """The remembered column of ``host``."""
+    return (observation >> (BITS_PER_HOST * host)) & BELIEF_PRIVILEGED
+
+
+@compiled
+def show(observation: int, records: Records, decoy_host: int) -> int:
+    """Adds the activity that ``records`` betray; an Exploit is remembered as User."""
+    if records.host == NOBODY:
+        return observation
+    activity = judge(records.number, count(records.ports) + records.shell, records.shell, records.host == decoy_host)
+    if activity == ACTIVITY_EXPLOIT:
+        observation = believe(observation, records.host, BELIEF_USER)
+    return observation | (activity << (BITS_PER_HOST * records.host))
+
+
+@compiled
+def show_both(observation: int, green: Records, red: Records, decoy_host: int) -> int:
+    """Records of green and red on one host in one step are judged together."""
+    if green.host == red.host and green.host != NOBODY:
+        together = Records(red.host, green.number + red.number, green.ports | red.ports, red.shell)
+        return show(observation, together, decoy_host)
+    return show(show(observation, green, decoy_host), red, decoy_host)
+
+
+@compiled
+def unpack(observation: int, out: np.ndarray) -> None:
+    """Writes the packed observation as zeros and ones; ``out`` has 4 numbers per host."""
+    for bit in range(out.shape[0]):
+        out[bit] = (observation >> bit) & 1

@@ -1,0 +1,119 @@
+"""How B_line, Meander and green choose, from the state and chance. Each writes ``red_action`` and ``red_target``."""
+
+from __future__ import annotations
+
+from workflow_rl.engine.bits import count, has, lowest
+from workflow_rl.engine.chance import GREEN_SLEEPS, Chance, pick_green, pick_member
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.effects import revealed_host
+from workflow_rl.engine.observe import Records, no_records, scan_records
+from workflow_rl.engine.state import BLINE, FAILED, MEANDER, NOBODY, SUCCEEDED, State
+from workflow_rl.engine.tables import (
+    ESCALATE,
+    EXPLOIT,
+    IMPACT,
+    RED_SLEEP,
+    SCAN,
+    SUBNETS,
+    SWEEP,
+    TARGET_ENTERPRISE,
+    TARGET_USER,
+    Tables,
+)
+
+
+@compiled
+def choose_red(s: State, t: Tables, chance: Chance) -> None:
+    """Sets red's action and target of this step."""
+    s.candidates = 0
+    if s.red == BLINE:
+        choose_bline(s, t, chance)
+    elif s.red == MEANDER:
+        choose_meander(s, t, chance)
+    else:
+        s.red_action, s.red_target = RED_SLEEP, NOBODY
+
+
+@compiled
+def choose_bline(s: State, t: Tables, chance: Chance) -> None:
+    """Moves the line counter by the last result and takes that line of the program."""
+    line = t.line_success[s.line] if s.red_success == SUCCEEDED else t.line_failure[s.line]
+    if t.line_unless_scanned[line] >= 0 and s.scan_empty and not has(s.lines_done, line):
+        line = t.line_unless_scanned[line]
+    s.line = line
+    s.lines_done |= 1 << line
+    s.red_action = t.line_action[line]
+    target = t.line_target[line]
+    if target == TARGET_USER:
+        if s.user == NOBODY:
+            s.candidates = t.bline_users
+            s.user = pick_member(s, t.bline_users, chance.pick)
+        s.red_target = s.user
+    elif target == TARGET_ENTERPRISE:
+        s.red_target = revealed_host(t, s.user)
+    else:
+        s.red_target = target
+
+
+@compiled
+def choose_meander(s: State, t: Tables, chance: Chance) -> None:
+    """Digests the last result, then takes the first rule that applies."""
+    digest_meander(s, t)
+    if has(s.escalated, t.service_host):
+        s.red_action, s.red_target = IMPACT, t.service_host
+        return
+    unswept = s.subnets & ~s.swept
+    if unswept:
+        s.red_action, s.red_target = SWEEP, lowest(unswept)
+        s.swept |= 1 << s.red_target
+        return
+    unscanned = s.addresses & ~s.scanned
+    if unscanned:
+        s.red_action, s.candidates = SCAN, unscanned
+        s.red_target = pick_member(s, unscanned, chance.pick)
+        s.scanned |= 1 << s.red_target
+        return
+    escalatable = s.names & ~s.escalated & (~s.mapped | s.exploited)
+    if escalatable:
+        s.red_action, s.candidates = ESCALATE, escalatable
+        s.red_target = pick_member(s, escalatable, chance.pick)
+        s.escalated |= 1 << s.red_target
+        return
+    open_targets = s.addresses & ~s.exploited
+    if open_targets:
+        s.red_action, s.candidates = EXPLOIT, open_targets
+        s.red_target = pick_member(s, open_targets, chance.pick)
+        s.exploited |= 1 << s.red_target
+        return
+    s.red_action, s.red_target, s.irregular = RED_SLEEP, NOBODY, 1  # CybORG raises an exception here; never reached
+
+
+@compiled
+def digest_meander(s: State, t: Tables) -> None:
+    """What Meander concludes from the result of its last action."""
+    if s.red_target == NOBODY:
+        return
+    target = 1 << s.red_target
+    if s.red_action == EXPLOIT and s.red_success == SUCCEEDED:
+        s.mapped |= target
+    elif s.red_action == EXPLOIT and s.red_success == FAILED:
+        s.exploited &= ~target
+        for i in range(SUBNETS):
+            lost = s.escalated & t.retakes[i]
+            if lost:
+                s.escalated &= ~lost
+                s.exploited &= ~lost
+                break
+    elif (s.red_action == ESCALATE or s.red_action == IMPACT) and s.red_success == FAILED:
+        s.escalated &= ~target
+        if s.mapped & target:
+            s.exploited &= ~target
+
+
+@compiled
+def green_acts(s: State, t: Tables, chance: Chance) -> Records:
+    """An acting green scans a host now and then; it only leaves records."""
+    if not s.green_acts:
+        return no_records()
+    host = pick_green(s, t, chance.green)
+    return no_records() if host == GREEN_SLEEPS else scan_records(s, t, host)

@@ -1,0 +1,178 @@
+"""The fixed order of one turn, and the loops over environments. No chance is drawn in :func:`step_one`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workflow_rl.engine.bits import has
+from workflow_rl.engine.chance import Chance, sample, seed_one
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.effects import attack, clean, escalate, impact, place_decoy, scan, sweep
+from workflow_rl.engine.observe import (
+    BELIEF_PRIVILEGED,
+    BELIEFS,
+    Records,
+    believe,
+    no_records,
+    show_both,
+    unpack,
+)
+from workflow_rl.engine.opponents import choose_red, green_acts
+from workflow_rl.engine.state import NO_EXPLOIT, NO_RESULT, NOBODY, UNKNOWN, State, compromised_hosts, reset_one
+from workflow_rl.engine.tables import (
+    ANALYSE,
+    ESCALATE,
+    EXPLOIT,
+    IMPACT,
+    PLACE_DECOY,
+    RESTORE,
+    SCAN,
+    SWEEP,
+    Tables,
+)
+
+
+@compiled
+def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
+    """Plays one step of one environment in place: blue, green, red, reward, monitor. Deterministic.
+
+    Args:
+        s: state, changed in place; ``s.observation`` is what blue sees afterwards.
+        t: tables of the scenario and edition.
+        action: blue's action, 0 .. n_actions - 1 (not checked here).
+        chance: the draws of this step.
+
+    Returns:
+        The reward in tenths, zero or negative.
+    """
+    verb, host = t.verb[action], np.int64(t.action_host[action])
+    s.observation &= BELIEFS
+    s.irregular = 0
+    clean(s, t, verb, host)
+    decoy_host = NOBODY
+    if verb == PLACE_DECOY and place_decoy(s, t, host, t.action_decoy[action]):
+        decoy_host = host
+    found_malware = verb == ANALYSE and has(s.malware, host)
+
+    green = green_acts(s, t, chance)
+    choose_red(s, t, chance)
+    red = act_red(s, t, chance)
+
+    s.observation = show_both(s.observation, green, red, decoy_host)
+    if found_malware:
+        s.observation = believe(s.observation, host, BELIEF_PRIVILEGED)
+    s.step += 1
+    return -(price(s, t) + (t.price_restore if verb == RESTORE else 0))
+
+
+@compiled
+def act_red(s: State, t: Tables, chance: Chance) -> Records:
+    """Carries out the action that red has chosen."""
+    s.exploit, s.exploit_result, s.detected = NO_EXPLOIT, NO_RESULT, -1
+    action, target = s.red_action, np.int64(s.red_target)
+    if action == EXPLOIT:
+        return attack(s, t, target, chance)
+    if action == SCAN:
+        return scan(s, t, target)
+    if action == ESCALATE:
+        escalate(s, t, target)
+    elif action == IMPACT:
+        impact(s, t, target)
+    elif action == SWEEP:
+        sweep(s, t, target)
+    else:
+        s.red_success = UNKNOWN
+    return no_records()
+
+
+@compiled
+def price(s: State, t: Tables) -> int:
+    """What the state costs per step, in tenths."""
+    held = t.price_low[s.privileged & 255] + t.price_high[s.privileged >> 8]
+    return held + (t.price_service_down if s.service_down else 0)  # type: ignore[no-any-return]
+
+
+@compiled
+def first_bad_action(actions: np.ndarray, n_actions: int) -> int:
+    """Index of the first action that does not exist, or -1."""
+    for i in range(actions.shape[0]):
+        if actions[i] < 0 or actions[i] >= n_actions:
+            return i
+    return -1
+
+
+@compiled
+def reset_envs(states: np.ndarray, tables: np.ndarray, chosen: np.ndarray, seeds: np.ndarray, reseed: bool) -> None:
+    """Resets the environments in ``chosen`` (bool, (n_envs,)), with new generators if ``reseed``."""
+    for i in range(states.shape[0]):
+        if chosen[i]:
+            if reseed:
+                seed_one(states[i], seeds[i])
+            reset_one(states[i], tables[0])
+
+
+@compiled
+def step_envs_with(
+    states: np.ndarray, tables: np.ndarray, actions: np.ndarray, draws: np.ndarray, rewards: np.ndarray
+) -> None:
+    """Plays one step of every environment with given draws; no end of episode, no reset.
+
+    Args:
+        states: (n_envs,) of STATE_DTYPE, changed in place.
+        tables: (1,) of TABLES_DTYPE.
+        actions: (n_envs,) int64.
+        draws: (n_envs, 4) int64, columns as in :class:`~workflow_rl.engine.chance.Draw`.
+        rewards: (n_envs,) float64, written.
+    """
+    for i in range(states.shape[0]):
+        chance = Chance(draws[i, 0], draws[i, 1], draws[i, 2], draws[i, 3])
+        rewards[i] = step_one(states[i], tables[0], actions[i], chance) / 10.0
+
+
+@compiled
+def step_envs(
+    states: np.ndarray,
+    tables: np.ndarray,
+    actions: np.ndarray,
+    max_steps: int,
+    autoreset: bool,
+    observations: np.ndarray,
+    rewards: np.ndarray,
+    truncated: np.ndarray,
+    final_packed: np.ndarray,
+    compromised: np.ndarray,
+) -> int:
+    """Plays one step of every environment with its own chance.
+
+    Args:
+        states: (n_envs,) of STATE_DTYPE, changed in place.
+        tables: (1,) of TABLES_DTYPE.
+        actions: (n_envs,) int64; if one does not exist, nothing is played.
+        max_steps: length of an episode; 0: endless.
+        autoreset: start the next episode in the step that ends one.
+        observations: (n_envs, 4 * n_hosts) float32, written.
+        rewards: (n_envs,) float64, written.
+        truncated: (n_envs,) bool, written: the episode ended with this step.
+        final_packed: (n_envs,) int64, written: the packed observation after the step, before any reset.
+        compromised: (n_envs,) int16, written: set of hosts compromised before the step.
+
+    Returns:
+        The number of episodes that ended, or ``-1 - i`` if the action of environment i does not exist.
+    """
+    t = tables[0]
+    bad = first_bad_action(actions, t.n_actions)
+    if bad >= 0:
+        return -1 - bad
+    ended = 0
+    for i in range(states.shape[0]):
+        s = states[i]
+        compromised[i] = compromised_hosts(s, t)
+        rewards[i] = step_one(s, t, actions[i], sample(s)) / 10.0
+        final_packed[i] = s.observation
+        truncated[i] = s.step == max_steps
+        if truncated[i]:
+            ended += 1
+            if autoreset:
+                reset_one(s, t)
+        unpack(s.observation, observations[i])
+    return ended

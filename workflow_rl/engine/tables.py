@@ -1,0 +1,211 @@
+"""Compiles a :class:`Scenario` and an edition into the one record of look-up tables that the rules read.
+
+Sets of hosts, subnets, ports, decoys and exploits are bit masks; an index is the position in the scenario's list
+(ports: in ``scenario.ports``). Amounts are whole tenths, probabilities are thresholds for 32-bit draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from workflow_rl.scenario import DECOY_PREFIX, RED_ACTIONS, Scenario, check_choice
+
+Tables: TypeAlias = Any
+"""A record of :data:`TABLES_DTYPE`, as Numba sees it."""
+
+# What a blue action does, what a host's service does to an exploit, what red does: plain integers for compiled code.
+NOTHING, ANALYSE, REMOVE, PLACE_DECOY, RESTORE = range(5)
+NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
+RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
+TARGET_USER, TARGET_ENTERPRISE = -1, -2
+DRAW_RANGE = 1 << 32
+
+
+HOSTS, SUBNETS, EXPLOITS, LINES = 16, 8, 8, 16
+
+# Signed throughout: Numba would turn a mixture of signed and unsigned numbers into floats.
+TABLES_DTYPE = np.dtype(
+    [
+        ("n_hosts", np.int64),
+        ("n_actions", np.int64),
+        # blue, by action
+        ("verb", np.int8, 256),
+        ("action_host", np.int8, 256),
+        ("action_decoy", np.int8, 256),
+        # hosts
+        ("genuine_ports", np.int16, HOSTS),
+        ("genuine_sockets", np.int8, HOSTS),
+        ("subnet", np.int8, HOSTS),
+        ("reveals", np.int16, HOSTS),
+        ("decoys_for_os", np.int16, HOSTS),
+        ("foothold", np.int64),
+        ("service_host", np.int64),
+        # prices in tenths: of the set of privileged hosts, by its low and its high byte
+        ("price_low", np.int32, 256),
+        ("price_high", np.int32, 256),
+        ("price_restore", np.int64),
+        ("price_service_down", np.int64),
+        # subnets
+        ("subnet_hosts", np.int16, SUBNETS),
+        ("gateways", np.int16, SUBNETS),
+        # decoys
+        ("decoy_needs", np.int16, 8),
+        ("decoy_ports", np.int16, 256),
+        # exploits, highest weight first
+        ("options", np.int16, 4096),
+        ("exploit_port", np.int16, EXPLOITS),
+        ("guesses", np.int8, EXPLOITS),
+        ("answered_by", np.int16, EXPLOITS),
+        ("broken_by_restore", np.int8, EXPLOITS),
+        ("outcome", np.int8, (HOSTS, EXPLOITS)),
+        ("records_refused", np.int64),
+        ("records_accepted", np.int64),
+        ("records_decoy", np.int64),
+        ("records_exploit", np.int64),
+        # chance
+        ("best_exploit", np.int64),
+        ("detected", np.int64),
+        ("green_sleeps", np.int64),
+        ("green_hosts", np.int16),
+        # red agents
+        ("scan_forgets", np.int8),
+        ("bline_users", np.int16),
+        ("line_action", np.int8, LINES),
+        ("line_target", np.int8, LINES),
+        ("line_success", np.int8, LINES),
+        ("line_failure", np.int8, LINES),
+        ("line_unless_scanned", np.int8, LINES),
+        ("retakes", np.int16, SUBNETS),
+    ],
+    align=True,
+)
+
+
+def compile_tables(scenario: Scenario, edition: str = "current") -> np.ndarray:
+    """Returns the tables of one edition, an array of one :data:`TABLES_DTYPE` record."""
+    rules = scenario.editions[check_choice("edition", edition, scenario.editions)]
+    tables = np.zeros(1, TABLES_DTYPE)
+    row = tables[0]
+    row["n_hosts"], row["n_actions"] = len(scenario.hosts), scenario.n_actions
+    _fill_actions(row, scenario)
+    _fill_hosts(row, scenario)
+    _fill_prices(row, scenario)
+    _fill_decoys(row, scenario)
+    _fill_exploits(row, scenario)
+    _fill_red_and_green(row, scenario)
+    row["scan_forgets"] = rules.scan_forgets
+    row["broken_by_restore"][: len(scenario.exploits)] = [e.name in rules.broken_by_restore for e in scenario.exploits]
+    return tables
+
+
+def fixed_hosts(scenario: Scenario) -> np.ndarray:
+    """For each blue action the host that it fixes (Remove or Restore), -1 for the others; shape (n_actions,)."""
+    parts = [scenario.action_parts(action) for action in range(scenario.n_actions)]
+    return np.array([scenario.host_names.index(h) if v in ("Remove", "Restore") else -1 for v, h in parts], np.int8)
+
+
+def _fill_actions(row: Any, scenario: Scenario) -> None:
+    verbs = {"Analyse": ANALYSE, "Remove": REMOVE, "Restore": RESTORE}
+    decoys = [DECOY_PREFIX + decoy.name for decoy in scenario.decoys]
+    for action in range(scenario.n_actions):
+        verb, host = scenario.action_parts(action)
+        if not host:
+            continue
+        row["action_host"][action] = scenario.host_names.index(host)
+        row["verb"][action] = verbs.get(verb, PLACE_DECOY)
+        if verb in decoys:
+            row["action_decoy"][action] = decoys.index(verb)
+
+
+def _fill_hosts(row: Any, scenario: Scenario) -> None:
+    hosts = scenario.host_names
+    for i, host in enumerate(scenario.hosts):
+        ports = [port for service in host.services for port in service.ports]
+        row["genuine_ports"][i] = _mask(scenario.ports.index(port) for port in ports)
+        row["genuine_sockets"][i] = len(ports)
+        row["subnet"][i] = scenario.subnet_names.index(scenario.subnet_of(host.name))
+        row["reveals"][i] = _mask(hosts.index(name) for name in host.reveals)
+        row["decoys_for_os"][i] = _mask(d for d, decoy in enumerate(scenario.decoys) if decoy.os in ("", host.os))
+    row["foothold"] = hosts.index(scenario.red.foothold)
+    row["service_host"] = hosts.index(scenario.operational_service.host)
+    for i, subnet in enumerate(scenario.subnets):
+        row["subnet_hosts"][i] = _mask(hosts.index(name) for name in subnet.hosts)
+    for i, subnet in enumerate(scenario.subnets):
+        if subnet.reached_through:
+            row["gateways"][i] = row["subnet_hosts"][scenario.subnet_names.index(subnet.reached_through)]
+
+
+def _fill_prices(row: Any, scenario: Scenario) -> None:
+    prices = np.zeros(HOSTS, np.int64)
+    prices[: len(scenario.hosts)] = [round(host.value * 10) for host in scenario.hosts]
+    for byte in range(256):
+        members = np.array([(byte >> bit) & 1 for bit in range(8)])
+        row["price_low"][byte] = members @ prices[:8]
+        row["price_high"][byte] = members @ prices[8:]
+    row["price_restore"] = round(scenario.reward.restore * 10)
+    row["price_service_down"] = round(scenario.reward.service_down * 10)
+
+
+def _fill_decoys(row: Any, scenario: Scenario) -> None:
+    opened = [1 << scenario.ports.index(decoy.opens) for decoy in scenario.decoys]
+    for i, decoy in enumerate(scenario.decoys):
+        row["decoy_needs"][i] = 1 << scenario.ports.index(decoy.needs_free)
+    for placed in range(1 << len(opened)):
+        row["decoy_ports"][placed] = np.bitwise_or.reduce([0] + [port for i, port in enumerate(opened) if placed >> i & 1])
+
+
+def _fill_exploits(row: Any, scenario: Scenario) -> None:
+    for e, exploit in enumerate(scenario.exploits):
+        row["exploit_port"][e] = 1 << scenario.ports.index(exploit.port)
+        row["guesses"][e] = exploit.by == "guess"
+        row["answered_by"][e] = _mask(
+            d
+            for d, decoy in enumerate(scenario.decoys)
+            if decoy.opens == exploit.port and decoy.imitates == exploit.type
+        )
+        for h, host in enumerate(scenario.hosts):
+            for service in host.services:
+                if service.type == exploit.type and exploit.port in service.ports:
+                    row["outcome"][h, e] = _outcome(scenario, exploit.by, host.guessable, service.account)
+    remembered = np.arange(1 << len(scenario.ports))
+    known = {port: (remembered >> bit & 1).astype(bool) for bit, port in enumerate(scenario.ports)}
+    for e, exploit in enumerate(scenario.exploits):
+        possible = known[exploit.port]
+        if exploit.and_one_of:
+            possible = possible & np.any([known[port] for port in exploit.and_one_of], axis=0)
+        row["options"][: len(remembered)] |= possible.astype(np.int16) << e
+    row["records_refused"], row["records_accepted"] = scenario.records.guess_refused, scenario.records.guess_accepted
+    row["records_decoy"], row["records_exploit"] = scenario.records.exploit_on_decoy, scenario.records.exploit
+
+
+def _outcome(scenario: Scenario, by: str, guessable: str, account: str) -> int:
+    if by == "guess":
+        return YIELDS_LOGIN if guessable else REFUSES
+    return YIELDS_PRIVILEGED if account in scenario.accounts.privileged else YIELDS_USER
+
+
+def _fill_red_and_green(row: Any, scenario: Scenario) -> None:
+    hosts = scenario.host_names
+    for name in ("best_exploit", "detected", "green_sleeps"):
+        row[name] = round(getattr(scenario.chance, name) * DRAW_RANGE)
+    row["green_hosts"] = _mask(hosts.index(name) for name in scenario.green.scans)
+    row["bline_users"] = _mask(hosts.index(name) for name in scenario.red.bline.users)
+    for i, line in enumerate(scenario.red.bline.program):
+        places = scenario.subnet_names if line.action == "DiscoverRemoteSystems" else hosts
+        targets = {"$user": TARGET_USER, "$enterprise": TARGET_ENTERPRISE}
+        row["line_action"][i] = RED_ACTIONS.index(line.action)
+        row["line_target"][i] = targets[line.target] if line.target in targets else places.index(line.target)
+        row["line_success"][i], row["line_failure"][i] = line.success, line.failure
+        row["line_unless_scanned"][i] = line.unless_scanned
+    for i, name in enumerate(scenario.red.meander.retakes):
+        row["retakes"][i] = row["subnet_hosts"][scenario.subnet_names.index(name)]
+
+
+def _mask(members: Iterable[int]) -> int:
+    mask = 0
+    for member in members:
+        mask |= 1 << member
+    return mask

@@ -1,0 +1,20 @@
+"""The errors that a user can cause and mend."""
+
+
+class UserError(ValueError):
+    """Bad input: its message is one sentence that names the value at fault and what is allowed.
+
+    The command line prints it without a traceback and exits with code 2.
+    """
+
+
+class ScenarioError(UserError):
+    """A scenario file that is missing, damaged or contradicts itself."""
+
+
+class TraceError(UserError):
+    """A file that is not a recorded trace of CAGE Challenge 2, or a damaged one."""
+
+
+class MissingExtraError(UserError):
+    """An optional package is needed and not installed; the message says which extra to install."""
