@@ -22,6 +22,7 @@ from numba.core import config as numba_config
 PACKAGE = Path(__file__).resolve().parent.parent
 CACHE_VARIABLE = "WORKFLOW_RL_CACHE_DIR"
 MARK = "@compiled"
+OPTIONS = {"nogil": True, "error_model": "numpy", "forceinline": True}
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -30,11 +31,11 @@ def compiled(function: F) -> F:
     """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released."""
     directory = cache_directory()
     if directory is None:
-        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
     # Numba reads its cache directory only while it decorates, so this setting does not reach anybody else's functions.
     before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(directory)
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **OPTIONS)(function)  # type: ignore[no-any-return]
     finally:
         numba_config.CACHE_DIR = before
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from workflow_rl.engine.bits import has, lowest
 from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.observe import (
-    BELIEF_NO,
-    BELIEF_UNKNOWN,
+    BELIEF_PRIVILEGED,
+    BELIEFS_UNKNOWN,
+    BITS_PER_HOST,
     Records,
-    belief,
-    believe,
     listening_ports,
     no_records,
     records_on,
@@ -32,8 +33,6 @@ from workflow_rl.engine.state import (
 from workflow_rl.engine.tables import (
     NO_SERVICE,
     REFUSES,
-    REMOVE,
-    RESTORE,
     YIELDS_LOGIN,
     YIELDS_PRIVILEGED,
     Tables,
@@ -41,33 +40,33 @@ from workflow_rl.engine.tables import (
 
 
 @compiled
-def place_decoy(s: State, t: Tables, host: int, decoy: int) -> bool:
-    """Adds a decoy if it suits the host and its port is free; returns whether it did."""
-    if not has(t.decoys_for_os[host], decoy) or listening_ports(s, t, host) & t.decoy_needs[decoy]:
-        return False
-    s.decoys[host] |= 1 << decoy
-    return True
+def act_blue(s: State, t: Tables, action: int) -> bool:
+    """Blue's action: Remove, Restore or a decoy; returns whether a decoy was placed.
 
+    Without branches: which verb blue plays is hard to predict, for the processor as for red.
+    """
+    host = np.int64(t.action_host[action])
+    removed, restored = t.removes[action], t.restores[action]
+    s.traced &= ~(removed | restored)
+    s.untraced &= ~restored
+    s.privileged = (s.privileged & ~restored) | (1 << t.foothold)
+    s.malware &= ~restored
+    s.restored |= restored
+    s.service_down &= ~(restored >> t.service_host)
 
-@compiled
-def clean(s: State, t: Tables, verb: int, host: int) -> None:
-    """Remove kills the traced user sessions of a host; Restore sets it back to its start."""
-    here = 1 << host
-    if verb == REMOVE:
-        s.traced &= ~here
-        if belief(s.observation, host) != BELIEF_NO:
-            s.observation = believe(s.observation, host, BELIEF_UNKNOWN)
-    elif verb == RESTORE:
-        if host != t.foothold:
-            s.privileged &= ~here
-        s.traced &= ~here
-        s.untraced &= ~here
-        s.malware &= ~here
-        s.decoys[host] = 0
-        s.restored |= here
-        if host == t.service_host:
-            s.service_down = 0
-        s.observation = believe(s.observation, host, BELIEF_NO)
+    decoys = s.decoys[host]
+    decoys = 0 if restored else decoys
+    taken = (t.genuine_ports[host] | t.decoy_ports[decoys]) & t.needs_free[action]
+    fitting = t.places[action] & t.decoys_for_os[host]
+    placed = 0 if taken else fitting
+    s.decoys[host] = decoys | placed
+
+    column = BELIEF_PRIVILEGED << (BITS_PER_HOST * host)
+    forgotten = column if removed | restored else 0
+    doubted = column & BELIEFS_UNKNOWN if removed else 0
+    suspected = s.observation & forgotten
+    s.observation = (s.observation & ~forgotten) | (doubted if suspected else 0)
+    return placed != 0
 
 
 @compiled

@@ -23,6 +23,7 @@ BITS_PER_HOST = 4
 ACTIVITY_NONE, ACTIVITY_SCAN, ACTIVITY_EXPLOIT = 0b00, 0b01, 0b11  # the first of the two bits is the low one
 BELIEF_NO, BELIEF_UNKNOWN, BELIEF_USER, BELIEF_PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
 BELIEFS = sum(BELIEF_PRIVILEGED << (BITS_PER_HOST * host) for host in range(HOSTS - 1))
+BELIEFS_UNKNOWN = sum(BELIEF_UNKNOWN << (BITS_PER_HOST * host) for host in range(HOSTS - 1))
 MANY = 3  # records or ports that make a pattern
 
 ACTIVITY_NAMES = {ACTIVITY_NONE: "None", ACTIVITY_SCAN: "Scan", ACTIVITY_EXPLOIT: "Exploit"}
@@ -79,12 +80,6 @@ def believe(observation: int, host: int, belief: int) -> int:
     """``observation`` with the remembered column of ``host`` set to ``belief``."""
     at = BITS_PER_HOST * host
     return (observation & ~(BELIEF_PRIVILEGED << at)) | (belief << at)
-
-
-@compiled
-def belief(observation: int, host: int) -> int:
-    """The remembered column of ``host``."""
-    return (observation >> (BITS_PER_HOST * host)) & BELIEF_PRIVILEGED
 
 
 @compiled

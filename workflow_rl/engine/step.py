@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from workflow_rl.engine.bits import has
 from workflow_rl.engine.chance import Chance, sample, seed_one
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.effects import attack, clean, escalate, impact, place_decoy, scan, sweep
+from workflow_rl.engine.effects import act_blue, attack, escalate, impact, scan, sweep
 from workflow_rl.engine.observe import (
     BELIEF_PRIVILEGED,
     BELIEFS,
@@ -20,12 +19,9 @@ from workflow_rl.engine.observe import (
 from workflow_rl.engine.opponents import choose_red, green_acts
 from workflow_rl.engine.state import NO_EXPLOIT, NO_RESULT, NOBODY, UNKNOWN, State, compromised_hosts, reset_one
 from workflow_rl.engine.tables import (
-    ANALYSE,
     ESCALATE,
     EXPLOIT,
     IMPACT,
-    PLACE_DECOY,
-    RESTORE,
     SCAN,
     SWEEP,
     Tables,
@@ -45,24 +41,20 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
     Returns:
         The reward in tenths, zero or negative.
     """
-    verb, host = t.verb[action], np.int64(t.action_host[action])
+    host = np.int64(t.action_host[action])
     s.observation &= BELIEFS
     s.irregular = 0
-    clean(s, t, verb, host)
-    decoy_host = NOBODY
-    if verb == PLACE_DECOY and place_decoy(s, t, host, t.action_decoy[action]):
-        decoy_host = host
-    found_malware = verb == ANALYSE and has(s.malware, host)
+    decoy_host = host if act_blue(s, t, action) else NOBODY
+    found_malware = s.malware & t.analyses[action] != 0
 
     green = green_acts(s, t, chance)
     choose_red(s, t, chance)
     red = act_red(s, t, chance)
 
     s.observation = show_both(s.observation, green, red, decoy_host)
-    if found_malware:
-        s.observation = believe(s.observation, host, BELIEF_PRIVILEGED)
+    s.observation = believe(s.observation, host, BELIEF_PRIVILEGED) if found_malware else s.observation
     s.step += 1
-    return -(price(s, t) + (t.price_restore if verb == RESTORE else 0))
+    return -(price(s, t) + (t.price_restore if t.restores[action] else 0))
 
 
 @compiled

@@ -16,8 +16,7 @@ from workflow_rl.scenario import DECOY_PREFIX, RED_ACTIONS, Scenario, check_choi
 Tables: TypeAlias = Any
 """A record of :data:`TABLES_DTYPE`, as Numba sees it."""
 
-# What a blue action does, what a host's service does to an exploit, what red does: plain integers for compiled code.
-NOTHING, ANALYSE, REMOVE, PLACE_DECOY, RESTORE = range(5)
+# What a host's service does to an exploit, what red does: plain integers for compiled code.
 NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
 TARGET_USER, TARGET_ENTERPRISE = -1, -2
@@ -32,9 +31,12 @@ TABLES_DTYPE = np.dtype(
         ("n_hosts", np.int64),
         ("n_actions", np.int64),
         # blue, by action
-        ("verb", np.int8, 256),
         ("action_host", np.int8, 256),
-        ("action_decoy", np.int8, 256),
+        ("removes", np.int16, 256),  # the host, as a set, of a Remove; likewise Restore and Analyse
+        ("restores", np.int16, 256),
+        ("analyses", np.int16, 256),
+        ("places", np.int16, 256),  # the decoy, as a set
+        ("needs_free", np.int16, 256),  # the port, as a set, that this decoy needs
         # hosts
         ("genuine_ports", np.int16, HOSTS),
         ("genuine_sockets", np.int8, HOSTS),
@@ -52,7 +54,6 @@ TABLES_DTYPE = np.dtype(
         ("subnet_hosts", np.int16, SUBNETS),
         ("gateways", np.int16, SUBNETS),
         # decoys
-        ("decoy_needs", np.int16, 8),
         ("decoy_ports", np.int16, 256),
         # exploits, highest weight first
         ("options", np.int16, 4096),
@@ -108,16 +109,17 @@ def fixed_hosts(scenario: Scenario) -> np.ndarray:
 
 
 def _fill_actions(row: Any, scenario: Scenario) -> None:
-    verbs = {"Analyse": ANALYSE, "Remove": REMOVE, "Restore": RESTORE}
-    decoys = [DECOY_PREFIX + decoy.name for decoy in scenario.decoys]
+    columns = {"Remove": "removes", "Restore": "restores", "Analyse": "analyses"}
+    decoys = {DECOY_PREFIX + decoy.name: i for i, decoy in enumerate(scenario.decoys)}
     for action in range(scenario.n_actions):
         verb, host = scenario.action_parts(action)
-        if not host:
-            continue
-        row["action_host"][action] = scenario.host_names.index(host)
-        row["verb"][action] = verbs.get(verb, PLACE_DECOY)
+        if host:
+            row["action_host"][action] = scenario.host_names.index(host)
+        if verb in columns:
+            row[columns[verb]][action] = 1 << scenario.host_names.index(host)
         if verb in decoys:
-            row["action_decoy"][action] = decoys.index(verb)
+            row["places"][action] = 1 << decoys[verb]
+            row["needs_free"][action] = 1 << scenario.ports.index(scenario.decoys[decoys[verb]].needs_free)
 
 
 def _fill_hosts(row: Any, scenario: Scenario) -> None:
@@ -151,8 +153,6 @@ def _fill_prices(row: Any, scenario: Scenario) -> None:
 
 def _fill_decoys(row: Any, scenario: Scenario) -> None:
     opened = [1 << scenario.ports.index(decoy.opens) for decoy in scenario.decoys]
-    for i, decoy in enumerate(scenario.decoys):
-        row["decoy_needs"][i] = 1 << scenario.ports.index(decoy.needs_free)
     for placed in range(1 << len(opened)):
         row["decoy_ports"][placed] = np.bitwise_or.reduce([0] + [port for i, port in enumerate(opened) if placed >> i & 1])
 
