@@ -103,7 +103,15 @@ def show_both(observation: int, green: Records, red: Records, decoy_host: int) -
 
 
 @compiled
-def unpack(observation: int, out: np.ndarray) -> None:
-    """Writes the packed observation as zeros and ones; ``out`` has 4 numbers per host."""
+def unpack(mask: int, out: np.ndarray) -> None:
+    """Writes the bits of a packed observation or of a set as zeros and ones, lowest first."""
     for bit in range(out.shape[0]):
-        out[bit] = (observation >> bit) & 1
+        out[bit] = (mask >> bit) & 1
+
+
+@compiled
+def levels(s: State, out: np.ndarray) -> None:
+    """Writes red's true level on each host: 0 none, 1 user, 2 privileged."""
+    privileged, user = s.privileged, s.traced | s.untraced
+    for host in range(out.shape[0]):
+        out[host] = 2 * ((privileged >> host) & 1) + ((user >> host) & 1)

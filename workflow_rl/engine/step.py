@@ -12,6 +12,7 @@ from workflow_rl.engine.observe import (
     BELIEFS,
     Records,
     believe,
+    levels,
     no_records,
     show_both,
     unpack,
@@ -131,8 +132,9 @@ def step_envs(
     observations: np.ndarray,
     rewards: np.ndarray,
     truncated: np.ndarray,
-    final_packed: np.ndarray,
-    compromised: np.ndarray,
+    final_observations: np.ndarray,
+    compromised_before: np.ndarray,
+    red_level: np.ndarray,
 ) -> int:
     """Plays one step of every environment with its own chance.
 
@@ -145,8 +147,9 @@ def step_envs(
         observations: (n_envs, 4 * n_hosts) float32, written.
         rewards: (n_envs,) float64, written.
         truncated: (n_envs,) bool, written: the episode ended with this step.
-        final_packed: (n_envs,) int64, written: the packed observation after the step, before any reset.
-        compromised: (n_envs,) int16, written: set of hosts compromised before the step.
+        final_observations: like ``observations``; rows of ended episodes are written: the last observation.
+        compromised_before: (n_envs, n_hosts) bool, written: hosts compromised before the step.
+        red_level: (n_envs, n_hosts) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset.
 
     Returns:
         The number of episodes that ended, or ``-1 - i`` if the action of environment i does not exist.
@@ -158,13 +161,14 @@ def step_envs(
     ended = 0
     for i in range(states.shape[0]):
         s = states[i]
-        compromised[i] = compromised_hosts(s, t)
+        unpack(compromised_hosts(s, t), compromised_before[i])
         rewards[i] = step_one(s, t, actions[i], sample(s)) / 10.0
-        final_packed[i] = s.observation
+        levels(s, red_level[i])
         truncated[i] = s.step == max_steps
         if truncated[i]:
             ended += 1
             if autoreset:
+                unpack(s.observation, final_observations[i])
                 reset_one(s, t)
         unpack(s.observation, observations[i])
     return ended

@@ -1,0 +1,32 @@
+# On a fresh machine with python3 (>= 3.11, with venv) and make:
+#   make search   sets up .venv and runs the main job
+#   make test     sets up .venv with the development tools and runs all checks and tests
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: search test check clean
+
+search: .venv/installed
+	$(BIN)/workflow-rl evaluate reactive-restore
+
+test: .venv/installed-dev check
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "workflow_rl needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/installed-dev: .venv/installed pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,221 @@
+"""The command line, ``workflow-rl``: the only file that prints. Results to standard output, progress to standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workflow_rl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from workflow_rl.replay import ReplayResult
+
+app = typer.Typer(
+    name="workflow-rl",
+    help="Workflow search for autonomous cyber defence (CAGE Challenge 2).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+bench_app = typer.Typer(help="Measured figures, each beside its reference in the same run.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
+Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+
+
+def main() -> None:
+    """Runs the program; what a user can mend becomes one sentence and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        _say(f"Error: {error}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        _say("Interrupted.")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        from workflow_rl import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="Recorded traces (.npz).", show_default=False)],
+    edition: Edition = "current",
+    as_json: Json = False,
+) -> None:
+    """Replays recorded games of genuine CybORG through the engine and counts the steps that differ.
+
+    Exit code 0: every step agrees. 1: some differ. 2: a file cannot be replayed.
+    """
+    from workflow_rl.replay import ReplayResult
+    from workflow_rl.replay import replay as replay_trace
+    from workflow_rl.scenario import check_choice
+    from workflow_rl.scenario_file import load_scenario
+    from workflow_rl.traces import load_trace
+
+    scenario = load_scenario()
+    check_choice("edition", edition, scenario.editions)
+    traces = [load_trace(path) for path in files]
+    total = ReplayResult()
+    with _progress("replay", len(traces)) as advance:
+        for trace in traces:
+            total.add(replay_trace(trace, scenario, edition))
+            advance(1)
+    if total.mismatched_steps:
+        for other in (name for name in scenario.editions if name != edition):
+            if all(replay_trace(trace, scenario, other).mismatched_steps == 0 for trace in traces):
+                _say(f"All steps agree with the {other} edition: add --edition {other}.")
+    _result(_replay_json(total, edition), as_json, lambda: _print_replay(total, edition))
+    raise typer.Exit(1 if total.mismatched_steps else 0)
+
+
+@app.command()
+def evaluate(
+    policy: Annotated[str, typer.Argument(help="sleep, random, reactive-restore or reactive-remove.")],
+    red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander,sleep",
+    edition: Edition = "current",
+    episodes: Annotated[int, typer.Option(help="Games per red agent.")] = 1000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
+    from workflow_rl.evaluation import evaluate_table, reference_policy
+    from workflow_rl.scenario import parse_red_agents
+
+    blue, reds = reference_policy(policy), parse_red_agents(red_agent)
+    with _progress("evaluate", episodes * len(set(reds))) as advance:
+        table = evaluate_table(blue, red_agent, edition, episodes, seed, advance)
+    table = {"policy": policy, "edition": edition, "episodes": episodes, "seed": seed, **table}
+    _result(table, as_json, lambda: _print_cells(table))
+
+
+@bench_app.command("env")
+def bench_env_command(
+    seconds: Annotated[float, typer.Option(help="Seconds to measure each figure.")] = 1.0,
+    red_agent: Annotated[str, typer.Option(help="Opponents; the last gives the headline figures.")] = "bline,meander",
+    cyborg: Annotated[bool, typer.Option(help="Measure genuine CybORG too, if it is installed.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
+    from workflow_rl.bench import bench_env
+    from workflow_rl.scenario import parse_red_agents
+
+    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, _say)
+    _result(figures, as_json, lambda: _print_bench_env(figures))
+
+
+def _result(value: dict[str, Any], as_json: bool, show: Callable[[], None]) -> None:
+    if as_json:
+        print(json.dumps(value), flush=True)
+    else:
+        show()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal; otherwise silence, for the work here takes seconds."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda units: progress.advance(task, units)
+
+
+def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _replay_json(total: ReplayResult, edition: str) -> dict[str, Any]:
+    return {
+        "episodes": total.episodes,
+        "steps": total.steps,
+        "mismatched_steps": total.mismatched_steps,
+        "first_mismatch": total.first_mismatch,
+        "mismatched_episodes": total.mismatched_episodes,
+        "mismatched_after_collision": total.mismatched_after_collision,
+        "mismatches_by_field": total.mismatches_by_field,
+        "edition": edition,
+    }
+
+
+def _print_replay(total: ReplayResult, edition: str) -> None:
+    print(f"{total.episodes} episodes, {total.steps} steps, {edition} edition: ", end="")
+    print(f"{total.mismatched_steps} mismatched steps in {total.mismatched_episodes} episodes.")
+    if total.first_mismatch is None:
+        return
+    first = total.first_mismatch
+    print(f"First mismatch: {first['file']}, episode {first['episode']}, step {first['step']} (both count from 0).")
+    for name, pair in first["fields"].items():
+        print(f"  {name}: recorded {pair['recorded']}, engine {pair['engine']}")
+    if total.mismatched_after_collision:
+        print(
+            f"{total.mismatched_after_collision} of them come after a process-id collision, which the engine does not "
+            "model (docs/fidelity.md)."
+        )
+
+
+def _print_cells(table: dict[str, Any]) -> None:
+    lengths = list(next(iter(table["cells"].values())))
+    rows = [
+        [red, *(f"{cells[length]['mean']:.2f} ± {cells[length]['standard_error']:.2f}" for length in lengths)]
+        for red, cells in table["cells"].items()
+    ]
+    title = f"{table['policy']}: mean return ± standard error, {table['episodes']} episodes, {table['edition']} edition"
+    _table(title, ["red agent", *(f"{length} steps" for length in lengths)], rows)
+    print(f"Total of all means: {table['total']:.2f}")
+
+
+def _print_bench_env(figures: dict[str, Any]) -> None:
+    rows = []
+    for red, speeds in figures["by_red_agent"].items():
+        for what, key in (("vector env", "vector_steps_per_s"), ("engine", "engine_steps_per_s")):
+            rows.append([f"{what}, {red}", *(f"{rate / 1e6:.2f}" for rate in speeds[key].values())])
+    sizes = list(figures["vector_steps_per_s"])
+    _table("Million steps per second, one thread, by number of environments", ["", *sizes], rows)
+    print(f"Single environment: {figures['single_env_steps_per_s']:,.0f} steps/s")
+    if figures["cyborg_steps_per_s"] is not None:
+        print(
+            f"Genuine CybORG: {figures['cyborg_steps_per_s']:,.0f} steps/s; the vector env with 200 environments makes "
+            f"{figures['ratio_to_cyborg_at_200']:,.0f} times as many."
+        )
+    print(f"Start to first step: {figures['cold_start_s']:.1f} s cold, {figures['cached_start_s']:.1f} s cached")
+    print(f"Memory: {figures['bytes_per_env']} bytes per environment, peak {figures['peak_memory_mb']:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

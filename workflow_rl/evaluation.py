@@ -1,0 +1,153 @@
+"""How well a blue policy defends: returns at 30, 50 and 100 steps with standard errors, and the reference policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
+from workflow_rl.env import CageVectorEnv
+from workflow_rl.errors import UserError
+from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
+from workflow_rl.scenario_file import load_scenario
+
+CHALLENGE_LENGTHS = (30, 50, 100)
+BATCH = 2000  # episodes played side by side
+
+Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Return of a policy against one red agent at one episode length."""
+
+    mean: float
+    standard_error: float
+    standard_deviation: float
+    episodes: int
+
+
+def evaluate(
+    policy: Policy,
+    red_agent: str,
+    edition: str = "current",
+    n_episodes: int = 1000,
+    lengths: Sequence[int] = CHALLENGE_LENGTHS,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda episodes: None,
+) -> dict[int, Cell]:
+    """Plays ``n_episodes`` games and returns the mean sum of rewards over the first steps of each.
+
+    Episode e of a seed is the same game whatever ``n_episodes``; different seeds share no game.
+
+    Args:
+        policy: blue.
+        red_agent: ``bline``, ``meander`` or ``sleep``.
+        edition: ``current`` or ``leaderboard``.
+        n_episodes: number of games, at least 2.
+        lengths: episode lengths; one game serves for all of them.
+        seed: seed of the games and of the policy's own chance.
+        progress: told how many more episodes are done.
+    """
+    check_choice("red agent", red_agent, RED_AGENTS)
+    if n_episodes < 2:
+        raise UserError(f"the number of episodes must be at least 2, not {n_episodes}.")
+    if seed < 0:
+        raise UserError(f"the seed must not be negative, not {seed}.")
+    seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent)]).generate_state(n_episodes, np.uint64)
+    generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 1])
+    returns = np.empty((n_episodes, len(lengths)))
+    for start in range(0, n_episodes, BATCH):
+        batch = seeds[start : start + BATCH]
+        returns[start : start + BATCH] = _play(policy, generator, red_agent, edition, batch, lengths)
+        progress(len(batch))
+    return {
+        length: Cell(
+            mean=float(column.mean()),
+            standard_error=float(column.std(ddof=1) / np.sqrt(n_episodes)),
+            standard_deviation=float(column.std(ddof=1)),
+            episodes=n_episodes,
+        )
+        for length, column in zip(lengths, returns.T, strict=True)
+    }
+
+
+def evaluate_table(
+    policy: Policy, red_agents: str, edition: str, n_episodes: int, seed: int, progress: Callable[[int], None]
+) -> dict[str, Any]:
+    """Evaluates against each red agent: ``{"cells": {red: {length: {...}}}, "total": sum of the means}``."""
+    cells = {
+        red: {
+            str(length): asdict(cell)
+            for length, cell in evaluate(policy, red, edition, n_episodes, seed=seed, progress=progress).items()
+        }
+        for red in dict.fromkeys(parse_red_agents(red_agents))
+    }
+    total = sum(cell["mean"] for row in cells.values() for cell in row.values())
+    return {"cells": cells, "total": total}
+
+
+def _play(
+    policy: Policy,
+    generator: np.random.Generator,
+    red_agent: str,
+    edition: str,
+    seeds: np.ndarray,
+    lengths: Sequence[int],
+) -> np.ndarray:
+    envs = CageVectorEnv(len(seeds), red_agent=red_agent, edition=edition, max_steps=None)
+    envs.reset(seed=seeds.tolist())
+    total, returns = np.zeros(len(seeds)), np.empty((len(seeds), len(lengths)))
+    for step in range(1, max(lengths) + 1):
+        total += envs.step(policy(envs.packed_observations, generator))[1]
+        for column, length in enumerate(lengths):
+            if step == length:
+                returns[:, column] = total
+    return returns
+
+
+def reference_policy(name: str, scenario: Scenario | None = None) -> Policy:
+    """One of :data:`REFERENCE_POLICIES` by name."""
+    return _REFERENCE[check_choice("policy", name, REFERENCE_POLICIES)](scenario or load_scenario())
+
+
+def _sleep(scenario: Scenario) -> Policy:
+    return lambda packed, generator: np.full(len(packed), scenario.action_index("Sleep"))
+
+
+def _random(scenario: Scenario) -> Policy:
+    return lambda packed, generator: generator.integers(scenario.n_actions, size=len(packed))
+
+
+def _reactive(scenario: Scenario, remove_users: bool) -> Policy:
+    """Cleans the host of lowest index that looks compromised: Restore, or Remove if it looks like user access."""
+    first_host = scenario.host_names[0]
+    sleep, remove, restore = (
+        scenario.action_index("Sleep"),
+        scenario.action_index("Remove", first_host),
+        scenario.action_index("Restore", first_host),
+    )
+
+    def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        beliefs = packed & BELIEFS
+        suspicious = (beliefs | beliefs >> 1) & BELIEFS_UNKNOWN  # the low bit of each column that is not No
+        lowest = suspicious & -suspicious
+        host = (np.frexp(np.maximum(lowest, 1).astype(float))[1] - 1) // BITS_PER_HOST
+        belief = beliefs >> (BITS_PER_HOST * host) & (BELIEFS & (2**BITS_PER_HOST - 1))
+        verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)
+        return np.where(lowest > 0, verb + host, sleep)
+
+    return act
+
+
+_REFERENCE: dict[str, Callable[[Scenario], Policy]] = {
+    "sleep": _sleep,
+    "random": _random,
+    "reactive-restore": lambda scenario: _reactive(scenario, remove_users=False),
+    "reactive-remove": lambda scenario: _reactive(scenario, remove_users=True),
+}
+REFERENCE_POLICIES = tuple(_REFERENCE)
