@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.observe import BITS_PER_HOST
 from workflow_rl.engine.step import reset_envs, step_envs
-from workflow_rl.engine.tables import fixed_hosts
+from workflow_rl.engine.tables import HOSTS, fixed_hosts
 from workflow_rl.errors import UserError
 from workflow_rl.registration import register_envs
 from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
@@ -79,18 +79,19 @@ class Game:
                 f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
                 f"allowed: 0 to {self.n_actions - 1}."
             )
-        return observations, rewards, truncated, ended, before, level
+        return observations, rewards, truncated, ended, before[:, : self.n_hosts], level[:, : self.n_hosts]
 
-    def outputs(self) -> tuple[np.ndarray, ...]:
+    def outputs(self, with_facts: bool = True) -> tuple[np.ndarray, ...]:
         """New arrays for what :func:`step_envs` writes; only the final observations are always the same."""
         n = self.n_envs
+        n_facts = n if with_facts else 0
         return (
             np.empty((n, self.n_bits), np.float32),
             np.empty(n),
             np.empty(n, bool),
             self.final_observations,
-            np.empty((n, self.n_hosts), bool),
-            np.empty((n, self.n_hosts), np.int8),
+            np.empty((n_facts, HOSTS), bool),
+            np.empty((n_facts, HOSTS), np.int8),
         )
 
     def start_infos(self, n_envs: int) -> Infos:

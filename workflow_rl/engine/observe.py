@@ -112,6 +112,6 @@ def unpack(mask: int, out: np.ndarray) -> None:
 @compiled
 def levels(s: State, out: np.ndarray) -> None:
     """Writes red's true level on each host: 0 none, 1 user, 2 privileged."""
-    privileged, user = s.privileged, s.traced | s.untraced
+    privileged, user = np.int64(s.privileged), np.int64(s.traced | s.untraced)
     for host in range(out.shape[0]):
         out[host] = 2 * ((privileged >> host) & 1) + ((user >> host) & 1)

@@ -148,8 +148,9 @@ def step_envs(
         rewards: (n_envs,) float64, written.
         truncated: (n_envs,) bool, written: the episode ended with this step.
         final_observations: like ``observations``; rows of ended episodes are written: the last observation.
-        compromised_before: (n_envs, n_hosts) bool, written: hosts compromised before the step.
-        red_level: (n_envs, n_hosts) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset.
+        compromised_before: (n_envs, HOSTS) bool, written: hosts compromised before the step; or (0, HOSTS).
+        red_level: (n_envs, HOSTS) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset; or
+            (0, HOSTS), then neither of these two facts is written.
 
     Returns:
         The number of episodes that ended, or ``-1 - i`` if the action of environment i does not exist.
@@ -159,11 +160,14 @@ def step_envs(
     if bad >= 0:
         return -1 - bad
     ended = 0
+    with_facts = red_level.shape[0] > 0
     for i in range(states.shape[0]):
         s = states[i]
-        unpack(compromised_hosts(s, t), compromised_before[i])
+        if with_facts:
+            unpack(compromised_hosts(s, t), compromised_before[i])
         rewards[i] = step_one(s, t, actions[i], sample(s)) / 10.0
-        levels(s, red_level[i])
+        if with_facts:
+            levels(s, red_level[i])
         truncated[i] = s.step == max_steps
         if truncated[i]:
             ended += 1
