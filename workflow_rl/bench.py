@@ -118,11 +118,11 @@ def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
     envs = CageVectorEnv(n_envs, red_agent=red_agent)
     envs.reset(seed=0)
     game, actions = envs.game, _random_actions(n_envs, envs.scenario.n_actions)
-    outputs = game.outputs(with_facts=False)
+    outputs = game.outputs()
 
     def play() -> int:
         for row in actions:
-            step_envs(game.states, game.tables, row, ROUNDS, True, *outputs)
+            step_envs(game.states, game.tables, row, ROUNDS, True, *outputs, None, None)
         return actions.size
 
     return best_rate(play, seconds)

@@ -72,8 +72,9 @@ class Game:
         self, actions: np.ndarray, autoreset: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
         """Plays one step; returns observations, rewards, truncated, episodes ended, compromised_before, red_level."""
-        out = observations, rewards, truncated, _, before, level = self.outputs()
-        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out)
+        out = observations, rewards, truncated, _ = self.outputs()
+        before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
+        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out, before, level)
         if ended < 0:
             raise UserError(
                 f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
@@ -81,17 +82,14 @@ class Game:
             )
         return observations, rewards, truncated, ended, before[:, : self.n_hosts], level[:, : self.n_hosts]
 
-    def outputs(self, with_facts: bool = True) -> tuple[np.ndarray, ...]:
-        """New arrays for what :func:`step_envs` writes; only the final observations are always the same."""
+    def outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """New observations, rewards and truncated for :func:`step_envs`, and the buffer of final observations."""
         n = self.n_envs
-        n_facts = n if with_facts else 0
         return (
             np.empty((n, self.n_bits), np.float32),
             np.empty(n),
             np.empty(n, bool),
             self.final_observations,
-            np.empty((n_facts, HOSTS), bool),
-            np.empty((n_facts, HOSTS), np.int8),
         )
 
     def start_infos(self, n_envs: int) -> Infos:

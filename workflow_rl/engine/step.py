@@ -133,8 +133,8 @@ def step_envs(
     rewards: np.ndarray,
     truncated: np.ndarray,
     final_observations: np.ndarray,
-    compromised_before: np.ndarray,
-    red_level: np.ndarray,
+    compromised_before: np.ndarray | None,
+    red_level: np.ndarray | None,
 ) -> int:
     """Plays one step of every environment with its own chance.
 
@@ -148,9 +148,9 @@ def step_envs(
         rewards: (n_envs,) float64, written.
         truncated: (n_envs,) bool, written: the episode ended with this step.
         final_observations: like ``observations``; rows of ended episodes are written: the last observation.
-        compromised_before: (n_envs, HOSTS) bool, written: hosts compromised before the step; or (0, HOSTS).
-        red_level: (n_envs, HOSTS) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset; or
-            (0, HOSTS), then neither of these two facts is written.
+        compromised_before: (n_envs, HOSTS) bool, written: hosts compromised before the step; None: not wanted.
+        red_level: (n_envs, HOSTS) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset;
+            None: not wanted.
 
     Returns:
         The number of episodes that ended, or ``-1 - i`` if the action of environment i does not exist.
@@ -160,13 +160,12 @@ def step_envs(
     if bad >= 0:
         return -1 - bad
     ended = 0
-    with_facts = red_level.shape[0] > 0
     for i in range(states.shape[0]):
         s = states[i]
-        if with_facts:
+        if compromised_before is not None:
             unpack(compromised_hosts(s, t), compromised_before[i])
         rewards[i] = step_one(s, t, actions[i], sample(s)) / 10.0
-        if with_facts:
+        if red_level is not None:
             levels(s, red_level[i])
         truncated[i] = s.step == max_steps
         if truncated[i]:
