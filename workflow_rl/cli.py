@@ -1,4 +1,4 @@
-"""The command line, ``workflow-rl``: the only file that prints. Results to standard output, progress to standard error."""
+"""The command line ``workflow-rl``, the only file that prints: results to stdout, progress to stderr."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ def cyborg_scenario(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _agent(scenario: Scenario, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str) -> Any:
+def _agent(
+    scenario: Scenario, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str
+) -> dict[str, Any]:
     return {
         "AllowedSubnets": list(reversed(scenario.subnet_names)),
         "INT": {"Hosts": knows},

@@ -4,107 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete, Space
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from workflow_rl.engine import allocate, compile_tables
-from workflow_rl.engine.observe import BITS_PER_HOST
-from workflow_rl.engine.step import reset_envs, step_envs
-from workflow_rl.engine.tables import HOSTS, fixed_hosts
-from workflow_rl.errors import UserError
+from workflow_rl.game import Game, Infos, check_actions, check_reset_mask, check_seed, check_single_action, seeds_of
 from workflow_rl.registration import register_envs
-from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
-from workflow_rl.scenario_file import DEFAULT_SCENARIO, load_scenario
+from workflow_rl.scenario import Scenario
+from workflow_rl.scenario_file import DEFAULT_SCENARIO
 
 register_envs()
-
-Infos = dict[str, Any]
-
-
-class Game:
-    """States of ``n_envs`` environments and everything that the two Gymnasium faces share."""
-
-    def __init__(
-        self,
-        n_envs: int,
-        red_agent: str | Sequence[str],
-        edition: str,
-        max_steps: int | None,
-        green_agent: str,
-        scenario: Scenario | Path | str,
-    ) -> None:
-        self.n_envs = _positive_int("number of environments", n_envs)
-        self.max_steps = 0 if max_steps is None else _positive_int("max_steps", max_steps)
-        self.scenario = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
-        self.tables = compile_tables(self.scenario, edition)
-        self.states = allocate(self.n_envs)
-        self.set_red_agents(red_agent)
-        self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
-        self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
-        self.n_bits = BITS_PER_HOST * self.n_hosts
-        self.started = np.zeros(self.n_envs, bool)
-        fixed = fixed_hosts(self.scenario)
-        unit_types = np.array([self.scenario.unit_type_index(name) for name in self.scenario.host_names], np.int8)
-        self.fixed_unit_type = np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
-        self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
-
-    def set_red_agents(self, red_agent: str | Sequence[str]) -> None:
-        """Environment i is attacked by agent i of the list, which starts again at its end."""
-        codes = [RED_AGENTS.index(name) for name in parse_red_agents(red_agent)]
-        self.states["red"] = np.resize(codes, self.n_envs)
-
-    def reset(self, seeds: np.ndarray | None, chosen: np.ndarray, options: dict[str, Any]) -> None:
-        """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
-        unknown = set(options) - {"red_agent"}
-        if unknown:
-            raise UserError(f"unknown reset option {sorted(unknown)[0]!r}; allowed: red_agent, reset_mask.")
-        if "red_agent" in options:
-            self.set_red_agents(options["red_agent"])
-        reset_envs(self.states, self.tables, chosen, np.zeros(0, np.uint64) if seeds is None else seeds, seeds is not None)
-        self.started |= chosen
-
-    def step(
-        self, actions: np.ndarray, autoreset: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
-        """Plays one step; returns observations, rewards, truncated, episodes ended, compromised_before, red_level."""
-        out = observations, rewards, truncated, _ = self.outputs()
-        before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
-        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out, before, level)
-        if ended < 0:
-            raise UserError(
-                f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
-                f"allowed: 0 to {self.n_actions - 1}."
-            )
-        return observations, rewards, truncated, ended, before[:, : self.n_hosts], level[:, : self.n_hosts]
-
-    def outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """New observations, rewards and truncated for :func:`step_envs`, and the buffer of final observations."""
-        n = self.n_envs
-        return (
-            np.empty((n, self.n_bits), np.float32),
-            np.empty(n),
-            np.empty(n, bool),
-            self.final_observations,
-        )
-
-    def start_infos(self, n_envs: int) -> Infos:
-        """The facts of an episode's start, in the form of those of a step."""
-        level = np.zeros((n_envs, self.n_hosts), np.int8)
-        level[:, self.scenario.host_names.index(self.scenario.red.foothold)] = 2
-        return {
-            "compromised_before": np.zeros((n_envs, self.n_hosts), bool),
-            "red_level": level,
-            "fixed_unit_type": np.full(n_envs, -1, np.int8),
-        }
-
-    def spaces(self) -> tuple[Space[Any], Space[Any]]:
-        """Observation and action space of one environment."""
-        return Box(0.0, 1.0, (self.n_bits,), np.float32), Discrete(self.n_actions)
 
 
 class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -173,7 +86,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         ((3, 52), (3, 13))
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (Gymnasium's type)
     autoreset_mode = AutoresetMode.SAME_STEP
 
     def __init__(
@@ -187,7 +100,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ) -> None:
         self.game = Game(num_envs, red_agent, edition, max_steps, green_agent, scenario)
         self.num_envs = self.game.n_envs
-        self.single_observation_space, self.single_action_space = self.game.spaces()
+        self.single_observation_space, self.single_action_space = _spaces(self.game)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._all = np.ones(self.num_envs, bool)
@@ -217,10 +130,10 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             options: ``red_agent`` replaces the red agents; ``reset_mask`` (num_envs,) bool resets only some.
         """
         game, options = self.game, dict(options or {})
-        chosen = _reset_mask(options.pop("reset_mask", None), self.num_envs)
+        chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
         if isinstance(seed, (int, np.integer)):
-            super().reset(seed=_seed(seed))
-        seeds = _seeds(seed, self.num_envs)
+            super().reset(seed=check_seed(seed))
+        seeds = seeds_of(seed, self.num_envs)
         if seeds is None and not game.started.all():
             seeds = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
         game.reset(seeds, chosen, options)
@@ -231,17 +144,14 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         game = self.game
         if not game.started.all():
             raise gymnasium.error.ResetNeeded("call reset() before step().")
-        actions = _actions(actions, self.num_envs)
+        actions = check_actions(actions, self.num_envs)
         observations, rewards, truncated, ended, before, level = game.step(actions, autoreset=True)
         infos: Infos = {
             "compromised_before": before,
             "red_level": level,
             "fixed_unit_type": game.fixed_unit_type[actions],
         }
-        if ended:
-            infos = self._end_episodes(infos, truncated)
-        else:
-            infos = self._with_masks(infos, self._all)
+        infos = self._end_episodes(infos, truncated) if ended else self._with_masks(infos, self._all)
         return observations, rewards, np.zeros(self.num_envs, bool), truncated, infos
 
     def _end_episodes(self, infos: Infos, ended: np.ndarray) -> Infos:
@@ -283,7 +193,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         ((52,), 0.0)
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
         self,
@@ -294,7 +204,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         scenario: Scenario | Path | str = DEFAULT_SCENARIO,
     ) -> None:
         self.game = Game(1, red_agent, edition, max_steps, green_agent, scenario)
-        self.observation_space, self.action_space = self.game.spaces()
+        self.observation_space, self.action_space = _spaces(self.game)
         self._action = np.zeros(1, np.int64)
         self._ended = False
 
@@ -311,8 +221,8 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         """Starts a new episode; see :meth:`CageVectorEnv.reset`."""
         game = self.game
         if seed is not None:
-            super().reset(seed=_seed(seed))
-        seeds = _seeds(seed, 1)
+            super().reset(seed=check_seed(seed))
+        seeds = seeds_of(seed, 1)
         if seeds is None and not game.started.all():
             seeds = self.np_random.integers(2**63, size=1).astype(np.uint64)
         game.reset(seeds, np.ones(1, bool), dict(options or {}))
@@ -326,9 +236,9 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         if self._ended:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before the next step().")
         if not isinstance(action, (int, np.integer)) or isinstance(action, bool):
-            action = _single_action(action)
+            action = check_single_action(action)
         self._action[0] = action
-        observations, rewards, truncated, ended, before, level = self.game.step(self._action, autoreset=False)
+        observations, rewards, _, ended, before, level = self.game.step(self._action, autoreset=False)
         self._ended = ended > 0
         fixed = self.game.fixed_unit_type[action]
         infos = {"compromised_before": before[0], "red_level": level[0], "fixed_unit_type": fixed}
@@ -374,53 +284,10 @@ class ParallelEnvWrapper:
         self.envs.close()
 
 
+def _spaces(game: Game) -> tuple[Any, Any]:
+    """Observation and action space of one environment."""
+    return Box(0.0, 1.0, (game.n_bits,), np.float32), Discrete(game.n_actions)
+
+
 def _first(infos: Infos) -> Infos:
     return {key: value[0] for key, value in infos.items()}
-
-
-def _positive_int(what: str, value: object) -> int:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise UserError(f"{what} must be a whole number of at least 1, not {value!r}.")
-    return int(value)
-
-
-def _seed(seed: object) -> int:
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-        raise UserError(f"a seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
-    return int(seed)
-
-
-def _seeds(seed: int | Sequence[int] | None, n_envs: int) -> np.ndarray | None:
-    """Seed of each environment, (n_envs,) uint64, or None."""
-    if seed is None:
-        return None
-    if isinstance(seed, (int, np.integer)):
-        return np.uint64(_seed(seed)) + np.arange(n_envs, dtype=np.uint64)
-    if len(seed) != n_envs:
-        raise UserError(f"{len(seed)} seeds were given for {n_envs} environments.")
-    return np.array([_seed(one) for one in seed], np.uint64)
-
-
-def _reset_mask(mask: Any, n_envs: int) -> np.ndarray:
-    if mask is None:
-        return np.ones(n_envs, bool)
-    if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (n_envs,) or not mask.any():
-        raise UserError(f"reset_mask must be a bool array of shape ({n_envs},) with at least one True.")
-    return mask
-
-
-def _actions(actions: Any, n_envs: int) -> np.ndarray:
-    """Actions as int64; whether they exist is checked where they are played."""
-    array = np.asarray(actions)
-    if array.dtype.kind not in "iu":
-        raise UserError(f"actions must be whole numbers, not of type {array.dtype}.")
-    if array.shape != (n_envs,):
-        raise UserError(f"actions must have the shape ({n_envs},), not {array.shape}.")
-    return array.astype(np.int64, copy=False)
-
-
-def _single_action(action: Any) -> int:
-    array = np.asarray(action)
-    if array.dtype.kind not in "iu" or array.size != 1:
-        raise UserError(f"an action must be one whole number, not {action!r}.")
-    return int(array.reshape(()))

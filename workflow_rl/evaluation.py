@@ -38,7 +38,7 @@ def evaluate(
     n_episodes: int = 1000,
     lengths: Sequence[int] = CHALLENGE_LENGTHS,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda episodes: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> dict[int, Cell]:
     """Plays ``n_episodes`` games and returns the mean sum of rewards over the first steps of each.
 
@@ -116,7 +116,7 @@ def reference_policy(name: str, scenario: Scenario | None = None) -> Policy:
 
 
 def _sleep(scenario: Scenario) -> Policy:
-    return lambda packed, generator: np.full(len(packed), scenario.action_index("Sleep"))
+    return lambda packed, _: np.full(len(packed), scenario.action_index("Sleep"))
 
 
 def _random(scenario: Scenario) -> Policy:
@@ -132,7 +132,7 @@ def _reactive(scenario: Scenario, remove_users: bool) -> Policy:
         scenario.action_index("Restore", first_host),
     )
 
-    def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
         beliefs = packed & BELIEFS
         suspicious = (beliefs | beliefs >> 1) & BELIEFS_UNKNOWN  # the low bit of each column that is not No
         lowest = suspicious & -suspicious

@@ -1,8 +1,8 @@
 """Meander's candidates worked out from a recording alone, to check that the engine chooses from the right set.
 
-A replay forces the recorded target, so an engine whose candidate set is too *large* would go unnoticed. This is a second,
-plain account of Meander's memory. It reads only what was recorded of red's own actions (what, where, with what success)
-and shares no code with the engine.
+A replay forces the recorded target, so an engine whose candidate set is too *large* would go unnoticed. This is a
+second, plain account of Meander's memory. It reads only what was recorded of red's own actions (what, where, with what
+success) and shares no code with the engine.
 """
 
 from __future__ import annotations

@@ -58,40 +58,58 @@ class ReplayResult:
             self.mismatches_by_field[name] = self.mismatches_by_field.get(name, 0) + number
 
 
-def replay(trace: Trace, scenario: Scenario, edition: str = "current", tables: np.ndarray | None = None) -> ReplayResult:
-    """Plays all episodes of ``trace`` side by side and compares each step.
+def replay(trace: Trace, scenario: Scenario, edition: str = "current") -> ReplayResult:
+    """Plays all episodes of ``trace`` side by side by the rules of ``edition`` and compares each step."""
+    return Replayer(trace, scenario).run(compile_tables(scenario, edition))
 
-    Args:
-        trace: the recording.
-        scenario: names and numbers of the challenge.
-        edition: the edition of CybORG that was recorded.
-        tables: tables to play with instead of the scenario's own (to test that a wrong entry is noticed).
-    """
-    check_fits(trace, scenario)
-    tables = compile_tables(scenario, edition) if tables is None else tables
-    recorded = _recorded(trace, scenario)
-    draws = _forced_draws(trace, scenario)
-    n, steps = trace.n_episodes, trace.max_steps
-    states, rewards = allocate(n), np.zeros(n)
-    states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
-    states["green_acts"] = 1
-    reset_envs(states, tables, np.ones(n, bool), np.zeros(n, np.uint64), True)
-    actions = trace["blue_action"].astype(np.int64)
-    wrong: dict[str, np.ndarray] = {name: np.zeros((n, steps), bool) for name in recorded}
-    played = np.arange(steps) < trace["n_steps"][:, None]
-    first: dict[int, dict[str, Any]] = {}
-    for step in range(steps):
-        step_envs_with(states, tables, actions[:, step], draws[:, step], rewards)
-        for name, value in _engine_values(states, rewards, scenario, trace, step):
-            differs = value != recorded[name][:, step]
-            if differs.any():
-                wrong[name][:, step] = differs.reshape(n, -1).any(axis=1) & played[:, step]
-                for episode in np.flatnonzero(wrong[name][:, step]):
-                    here = first.setdefault(int(episode), {"step": step, "fields": {}})
-                    if here["step"] == step:
-                        pair = {"recorded": recorded[name][episode, step], "engine": value[episode]}
-                        here["fields"][name] = {key: np.asarray(item).tolist() for key, item in pair.items()}
-    return _summary(trace, wrong, played, first)
+
+class Replayer:
+    """A recording made ready for comparison; can be played with several tables, right or wrong ones."""
+
+    def __init__(self, trace: Trace, scenario: Scenario) -> None:
+        check_fits(trace, scenario)
+        self.trace, self.scenario = trace, scenario
+        self.recorded, self.draws = _recorded(trace, scenario), _forced_draws(trace, scenario)
+        self.actions = trace["blue_action"].astype(np.int64)
+        self.played = np.arange(trace.max_steps) < trace["n_steps"][:, None]
+
+    def run(self, tables: np.ndarray) -> ReplayResult:
+        """Plays with ``tables`` and compares each step."""
+        shape = self.trace["blue_action"].shape
+        wrong = {name: np.zeros(shape, bool) for name in self.recorded}
+        first: dict[int, dict[str, Any]] = {}
+        for step, name, rows, value in self._differences(tables):
+            wrong[name][:, step] = rows
+            self._note_first(first, name, step, rows, value)
+        return _summary(self.trace, wrong, self.played, first)
+
+    def differs(self, tables: np.ndarray) -> bool:
+        """Does any step differ? Stops at the first."""
+        return next(self._differences(tables), None) is not None
+
+    def _differences(self, tables: np.ndarray) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
+        """Yields step, field, which episodes differ in it (E,) and the engine's values."""
+        trace, n = self.trace, self.trace.n_episodes
+        states, rewards = allocate(n), np.zeros(n)
+        states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
+        states["green_acts"] = 1
+        reset_envs(states, tables, np.ones(n, bool), np.zeros(n, np.uint64), True)
+        for step in range(trace.max_steps):
+            step_envs_with(states, tables, self.actions[:, step], self.draws[:, step], rewards)
+            for name, value in _engine_values(states, rewards, self.scenario, trace):
+                differs = value != self.recorded[name][:, step]
+                if differs.any():
+                    rows = differs.reshape(n, -1).any(axis=1) & self.played[:, step]
+                    if rows.any():
+                        yield step, name, rows, value
+
+    def _note_first(self, first: dict[int, Any], name: str, step: int, wrong: np.ndarray, value: np.ndarray) -> None:
+        """Keeps the values that differ in the first wrong step of each episode."""
+        for episode in np.flatnonzero(wrong).tolist():
+            here = first.setdefault(episode, {"step": step, "fields": {}})
+            if here["step"] == step:
+                recorded = np.asarray(self.recorded[name][episode, step]).tolist()
+                here["fields"][name] = {"recorded": recorded, "engine": np.asarray(value[episode]).tolist()}
 
 
 def _summary(
@@ -100,8 +118,8 @@ def _summary(
     any_wrong = np.any(list(wrong.values()), axis=0)
     start_wrong = trace["obs0"].any(axis=1)  # the observation after a reset is all zeros
     any_wrong[:, 0] |= start_wrong
-    for episode in np.flatnonzero(start_wrong):
-        first[int(episode)] = {"step": 0, "fields": {"obs0": {"recorded": "not all zeros", "engine": "all zeros"}}}
+    for episode in np.flatnonzero(start_wrong).tolist():
+        first[episode] = {"step": 0, "fields": {"obs0": {"recorded": "not all zeros", "engine": "all zeros"}}}
     mismatch = None
     if first:
         episode = min(first)
@@ -162,7 +180,7 @@ def _recorded(trace: Trace, scenario: Scenario) -> dict[str, np.ndarray]:
 
 
 def _engine_values(
-    states: np.ndarray, rewards: np.ndarray, scenario: Scenario, trace: Trace, step: int
+    states: np.ndarray, rewards: np.ndarray, scenario: Scenario, trace: Trace
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The engine's word on each field of :func:`_recorded`; shapes (E, ...)."""
     n_hosts = len(scenario.hosts)

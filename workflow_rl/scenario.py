@@ -223,7 +223,7 @@ class Scenario:
         """Every port that somebody may listen on or look for, ascending."""
         listening = {port for host in self.hosts for service in host.services for port in service.ports}
         listening |= {port for decoy in self.decoys for port in (decoy.opens, decoy.needs_free)}
-        return tuple(sorted(listening | {exploit.port for exploit in self.exploits}))
+        return tuple(sorted(listening | {port for e in self.exploits for port in (e.port, *e.and_one_of)}))
 
     @cached_property
     def n_actions(self) -> int:

@@ -1,4 +1,4 @@
-"""Reads a scenario file (data/cage2.toml) into a :class:`~workflow_rl.scenario.Scenario`, or says what is wrong with it."""
+"""Reads a scenario file (data/cage2.toml) into a :class:`Scenario`, or says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def _expect(value: Any, kind: type[T], where: str) -> T:
 
 def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yields (field, complaint) for everything in which the parts do not fit each other or the engine."""
+    yield from _wrong_numbers(scenario)
     yield from _capacities(scenario)
     yield from _unknown_names(scenario)
-    yield from _wrong_numbers(scenario)
     yield from _wrong_structure(scenario)
 
 

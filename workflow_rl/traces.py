@@ -78,6 +78,12 @@ class Trace:
         """The trace of some of the episodes."""
         return Trace(self.path, {name: array[np.asarray(episodes)] for name, array in self.arrays.items()})
 
+    @staticmethod
+    def join(traces: Sequence[Trace]) -> Trace:
+        """One trace of all the episodes of ``traces``, which must have the same number of steps."""
+        path = ", ".join(trace.path for trace in traces)
+        return Trace(path, {name: np.concatenate([trace[name] for trace in traces]) for name in _ARRAYS})
+
 
 def load_trace(path: Path | str) -> Trace:
     """Reads a trace file.
@@ -86,9 +92,10 @@ def load_trace(path: Path | str) -> Trace:
         TraceError: there is no such file, or it is damaged or of another format.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise TraceError(f"{path}: not a trace: a single array instead of an .npz archive.")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise TraceError(f"{path}: not a trace: a single array instead of an .npz archive.")
+        with archive:
             arrays = {name: archive[name] for name in _ARRAYS if name in archive.files}
     except FileNotFoundError:
         raise TraceError(f"{path}: no such file.") from None

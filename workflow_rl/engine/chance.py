@@ -17,9 +17,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-import numpy as np
-
-from workflow_rl.engine.bits import count, has, lowest, nth
+from workflow_rl.engine.bits import count, has, lowest, nth, wide, word
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State
 from workflow_rl.engine.tables import DRAW_RANGE, Tables
@@ -62,26 +60,26 @@ def forced(draw: int) -> int:
 @compiled
 def mix(z: int) -> int:
     """The finaliser of splitmix64: scatters neighbouring numbers over all 64 bits."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    z = (z ^ (z >> word(30))) * word(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> word(27))) * word(0x94D049BB133111EB)
+    return z ^ (z >> word(31))
 
 
 @compiled
 def seed_one(s: State, seed: int) -> None:
     """Starts the environment's generator; equal seeds give equal games."""
-    s.rng = mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
+    s.rng = mix(word(seed) + word(0x9E3779B97F4A7C15))
 
 
 @compiled
 def sample(s: State) -> Chance:
     """Draws the four numbers of one step from the environment's generator, used or not."""
-    first = s.rng + np.uint64(0x9E3779B97F4A7C15)
-    second = first + np.uint64(0x9E3779B97F4A7C15)
+    first = s.rng + word(0x9E3779B97F4A7C15)
+    second = first + word(0x9E3779B97F4A7C15)
     s.rng = second
     a, b = mix(first), mix(second)
-    low, half = np.uint64(DRAW_RANGE - 1), np.uint64(32)
-    return Chance(np.int64(a >> half), np.int64(a & low), np.int64(b >> half), np.int64(b & low))
+    low, half = word(DRAW_RANGE - 1), word(32)
+    return Chance(wide(a >> half), wide(a & low), wide(b >> half), wide(b & low))
 
 
 @compiled
@@ -116,7 +114,7 @@ def is_detected(s: State, t: Tables, draw: int) -> bool:
     """Is a new shell session reported to blue?"""
     outcome = forced(draw)
     if outcome == NOT_FORCED:
-        return draw < t.detected  # type: ignore[no-any-return]
+        return draw < t.detected
     if outcome > 1:
         s.irregular = 1
     return outcome == 1

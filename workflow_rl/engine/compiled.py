@@ -14,15 +14,15 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
-from numba.core import config as numba_config
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CACHE_VARIABLE = "WORKFLOW_RL_CACHE_DIR"
 MARK = "@compiled"
-OPTIONS = {"nogil": True, "error_model": "numpy", "forceinline": True}
+SETTINGS: Any = numba.core.config
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -31,13 +31,19 @@ def compiled(function: F) -> F:
     """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released."""
     directory = cache_directory()
     if directory is None:
-        return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
+        return _compile(function)
     # Numba reads its cache directory only while it decorates, so this setting does not reach anybody else's functions.
-    before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(directory)
+    before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(directory)
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)  # type: ignore[no-any-return]
+        return _compile(function, cache=True)
     finally:
-        numba_config.CACHE_DIR = before
+        SETTINGS.CACHE_DIR = before
+
+
+def _compile(function: F, **options: Any) -> F:
+    decorate: Any = numba.njit(**OPTIONS, **options)
+    compiled_function: F = decorate(function)
+    return compiled_function
 
 
 @cache

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from workflow_rl.engine.bits import has, lowest
+from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.observe import (
@@ -45,7 +43,7 @@ def act_blue(s: State, t: Tables, action: int) -> bool:
 
     Without branches: which verb blue plays is hard to predict, for the processor as for red.
     """
-    host = np.int64(t.action_host[action])
+    host = wide(t.action_host[action])
     removed, restored = t.removes[action], t.restores[action]
     s.traced &= ~(removed | restored)
     s.untraced &= ~restored
@@ -174,7 +172,7 @@ def escalate(s: State, t: Tables, host: int) -> None:
 
 
 @compiled
-def impact(s: State, t: Tables, host: int) -> None:
+def impact(s: State, host: int) -> None:
     """Impact: stops the operational service, unless its host was ever restored."""
     s.red_success = SUCCEEDED if has(sessions(s), host) else FAILED
     if s.red_success == SUCCEEDED and not has(s.restored, host):

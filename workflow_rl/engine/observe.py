@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.engine.bits import count
+from workflow_rl.engine.bits import count, wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import NOBODY, State
 from workflow_rl.engine.tables import HOSTS, Tables
@@ -42,7 +42,7 @@ class Records(NamedTuple):
 @compiled
 def records_on(host: int, number: int, ports: int, shell: int) -> Records:
     """Records of one type, whatever the widths of the integers they are made from."""
-    return Records(np.int64(host), np.int64(number), np.int64(ports), np.int64(shell))
+    return Records(wide(host), wide(number), wide(ports), wide(shell))
 
 
 @compiled
@@ -54,7 +54,7 @@ def no_records() -> Records:
 @compiled
 def listening_ports(s: State, t: Tables, host: int) -> int:
     """Ports on which somebody listens, decoys included."""
-    return t.genuine_ports[host] | t.decoy_ports[s.decoys[host]]  # type: ignore[no-any-return]
+    return t.genuine_ports[host] | t.decoy_ports[s.decoys[host]]
 
 
 @compiled
@@ -112,6 +112,6 @@ def unpack(mask: int, out: np.ndarray) -> None:
 @compiled
 def levels(s: State, out: np.ndarray) -> None:
     """Writes red's true level on each host: 0 none, 1 user, 2 privileged."""
-    privileged, user = np.int64(s.privileged), np.int64(s.traced | s.untraced)
+    privileged, user = wide(s.privileged), wide(s.traced | s.untraced)
     for host in range(out.shape[0]):
         out[host] = 2 * ((privileged >> host) & 1) + ((user >> host) & 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workflow_rl.engine.bits import count, has, lowest
+from workflow_rl.engine.bits import has, lowest
 from workflow_rl.engine.chance import GREEN_SLEEPS, Chance, pick_green, pick_member
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import revealed_host

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import Chance, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue, attack, escalate, impact, scan, sweep
@@ -42,7 +43,7 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
     Returns:
         The reward in tenths, zero or negative.
     """
-    host = np.int64(t.action_host[action])
+    host = wide(t.action_host[action])
     s.observation &= BELIEFS
     s.irregular = 0
     decoy_host = host if act_blue(s, t, action) else NOBODY
@@ -53,7 +54,8 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
     red = act_red(s, t, chance)
 
     s.observation = show_both(s.observation, green, red, decoy_host)
-    s.observation = believe(s.observation, host, BELIEF_PRIVILEGED) if found_malware else s.observation
+    if found_malware:
+        s.observation = believe(s.observation, host, BELIEF_PRIVILEGED)
     s.step += 1
     return -(price(s, t) + (t.price_restore if t.restores[action] else 0))
 
@@ -62,7 +64,7 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
 def act_red(s: State, t: Tables, chance: Chance) -> Records:
     """Carries out the action that red has chosen."""
     s.exploit, s.exploit_result, s.detected = NO_EXPLOIT, NO_RESULT, -1
-    action, target = s.red_action, np.int64(s.red_target)
+    action, target = s.red_action, wide(s.red_target)
     if action == EXPLOIT:
         return attack(s, t, target, chance)
     if action == SCAN:
@@ -70,7 +72,7 @@ def act_red(s: State, t: Tables, chance: Chance) -> Records:
     if action == ESCALATE:
         escalate(s, t, target)
     elif action == IMPACT:
-        impact(s, t, target)
+        impact(s, target)
     elif action == SWEEP:
         sweep(s, t, target)
     else:
@@ -82,7 +84,7 @@ def act_red(s: State, t: Tables, chance: Chance) -> Records:
 def price(s: State, t: Tables) -> int:
     """What the state costs per step, in tenths."""
     held = t.price_low[s.privileged & 255] + t.price_high[s.privileged >> 8]
-    return held + (t.price_service_down if s.service_down else 0)  # type: ignore[no-any-return]
+    return held + (t.price_service_down if s.service_down else 0)
 
 
 @compiled

@@ -154,7 +154,9 @@ def _fill_prices(row: Any, scenario: Scenario) -> None:
 def _fill_decoys(row: Any, scenario: Scenario) -> None:
     opened = [1 << scenario.ports.index(decoy.opens) for decoy in scenario.decoys]
     for placed in range(1 << len(opened)):
-        row["decoy_ports"][placed] = np.bitwise_or.reduce([0] + [port for i, port in enumerate(opened) if placed >> i & 1])
+        row["decoy_ports"][placed] = np.bitwise_or.reduce(
+            [0] + [port for i, port in enumerate(opened) if placed >> i & 1]
+        )
 
 
 def _fill_exploits(row: Any, scenario: Scenario) -> None:

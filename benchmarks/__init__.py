@@ -1,0 +1,1 @@
+"""Measurements behind the figures in README and docs; each stores its result under results/."""

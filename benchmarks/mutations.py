@@ -1,0 +1,302 @@
+"""Changes every entry of the engine's tables, one at a time: which wrong entries does a replay notice?
+
+    python -m benchmarks.mutations ../shared/cage2-oracle
+
+Replays all recordings of the folder and of its ``leaderboard`` subfolder with each mutant. The result lists every
+mutant that goes unnoticed, with the reason where :func:`reason` can prove one from the scenario.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.results import write_result
+from workflow_rl.engine import compile_tables
+from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN
+from workflow_rl.replay import Replayer
+from workflow_rl.scenario import Scenario
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.traces import Trace, load_trace
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One entry of one table set to another value."""
+
+    table: str
+    entry: tuple[int, ...]
+    value: int
+    edition: str = "current"
+
+    def __str__(self) -> str:
+        place = "".join(f"[{i}]" for i in self.entry)
+        return f"{self.table}{place} = {self.value}" + ("" if self.edition == "current" else f" ({self.edition})")
+
+    def tables(self, scenario: Scenario) -> np.ndarray:
+        """The tables with the wrong entry."""
+        tables = compile_tables(scenario, self.edition)
+        if self.table == "price":
+            low, high = np.arange(256) >> self.entry[0] & 1, np.arange(256) >> (self.entry[0] - 8) & 1
+            tables[0]["price_low"] += (low if self.entry[0] < 8 else 0 * low).astype(np.int32)
+            tables[0]["price_high"] += (high if self.entry[0] >= 8 else 0 * high).astype(np.int32)
+        elif self.entry:
+            tables[0][self.table][self.entry] = self.value
+        else:
+            tables[0][self.table] = self.value
+        return tables
+
+
+def mutants(scenario: Scenario) -> list[Mutant]:
+    """Every single-entry change that stays within the meaning of its table."""
+    unchanged = {edition: compile_tables(scenario, edition).tobytes() for edition in scenario.editions}
+    found = dict.fromkeys([*_sets(scenario), *_numbers(scenario), *_actions(scenario), *_scalars(scenario)])
+    return [mutant for mutant in found if mutant.tables(scenario).tobytes() != unchanged[mutant.edition]]
+
+
+def _sets(scenario: Scenario) -> Iterator[Mutant]:
+    """Tables of sets: each bit flipped."""
+    tables = compile_tables(scenario)[0]
+    hosts, decoys, ports = len(scenario.hosts), len(scenario.decoys), len(scenario.ports)
+    sizes = {
+        "genuine_ports": (range(hosts), ports),
+        "reveals": (range(hosts), hosts),
+        "decoys_for_os": (range(hosts), decoys),
+        "subnet_hosts": (range(len(scenario.subnets)), hosts),
+        "gateways": (range(len(scenario.subnets)), hosts),
+        "answered_by": (range(len(scenario.exploits)), decoys),
+        "retakes": (range(len(scenario.red.meander.retakes)), hosts),
+        "options": (recorded_memories(scenario), len(scenario.exploits)),
+        "decoy_ports": ([1 << decoy for decoy in range(decoys)], ports),
+    }
+    for name, (entries, bits) in sizes.items():
+        for entry in entries:
+            for bit in range(bits):
+                yield Mutant(name, (entry,), int(tables[name][entry]) ^ 1 << bit)
+    for bit in range(hosts):
+        yield Mutant("bline_users", (), int(tables["bline_users"]) ^ 1 << bit)
+        yield Mutant("green_hosts", (), int(tables["green_hosts"]) ^ 1 << bit)
+
+
+def _numbers(scenario: Scenario) -> Iterator[Mutant]:
+    """Tables of numbers: each entry set to every other value."""
+    hosts, lines, exploits = len(scenario.hosts), len(scenario.red.bline.program), len(scenario.exploits)
+    values = {
+        "subnet": (range(hosts), range(len(scenario.subnets))),
+        "guesses": (range(exploits), range(2)),
+        "broken_by_restore": (range(exploits), range(2)),
+        "line_action": (range(lines), range(1, 6)),
+        "line_success": (range(lines), range(lines)),
+        "line_failure": (range(lines), range(lines)),
+        "line_unless_scanned": (range(lines), range(-1, lines)),
+        "exploit_port": (range(exploits), [1 << port for port in range(len(scenario.ports))]),
+        "genuine_sockets": (range(hosts), range(1, 9)),
+    }
+    for name, (entries, choices) in values.items():
+        for entry in entries:
+            for value in choices:
+                yield Mutant(name, (entry,), value)
+    for exploit in range(exploits):
+        yield Mutant("broken_by_restore", (exploit,), 0, "leaderboard")
+        for host in range(hosts):
+            for outcome in range(REFUSES + 1):
+                yield Mutant("outcome", (host, exploit), outcome)
+
+
+def _actions(scenario: Scenario) -> Iterator[Mutant]:
+    """Blue's actions: each without its effect, on the next host, and each decoy with every other port."""
+    tables = compile_tables(scenario)[0]
+    for action in range(scenario.n_actions):
+        for name in ("removes", "restores", "analyses", "places"):
+            yield Mutant(name, (action,), 0)
+        if tables["places"][action]:
+            for port in range(len(scenario.ports)):
+                yield Mutant("needs_free", (action,), 1 << port)
+        if action >= len(scenario.blue.actions):
+            yield Mutant("action_host", (action,), (int(tables["action_host"][action]) + 1) % len(scenario.hosts))
+
+
+def _scalars(scenario: Scenario) -> Iterator[Mutant]:
+    tables = compile_tables(scenario)[0]
+    for host in range(len(scenario.hosts)):
+        yield Mutant("price", (host,), 1)
+        yield Mutant("foothold", (), host)
+        yield Mutant("service_host", (), host)
+    for name in ("price_restore", "price_service_down"):
+        yield Mutant(name, (), int(tables[name]) + 1)
+    for name in ("records_refused", "records_accepted", "records_decoy", "records_exploit"):
+        for value in range(1, 13):
+            yield Mutant(name, (), value)
+    yield Mutant("scan_forgets", (), 0)
+    yield Mutant("scan_forgets", (), 1, "leaderboard")
+    for name in ("best_exploit", "detected", "green_sleeps"):
+        yield Mutant(name, (), int(tables[name]) // 2)
+
+
+def recorded_memories(scenario: Scenario) -> list[int]:
+    """What red can remember of a host: nothing, or its genuine ports and those of decoys that fit there."""
+    tables = compile_tables(scenario)[0]
+    memories = {0}
+    for host in range(len(scenario.hosts)):
+        genuine, fitting = int(tables["genuine_ports"][host]), fitting_decoys(scenario, host)
+        memories |= {genuine | int(tables["decoy_ports"][placed & fitting]) for placed in range(256)}
+    return sorted(memories)
+
+
+def fitting_decoys(scenario: Scenario, host: int) -> int:
+    """Set of decoys that can ever stand on a host: right system, needed port not taken by a genuine service."""
+    tables = compile_tables(scenario)[0]
+    fitting = 0
+    for d, decoy in enumerate(scenario.decoys):
+        taken = tables["genuine_ports"][host] >> scenario.ports.index(decoy.needs_free) & 1
+        if tables["decoys_for_os"][host] >> d & 1 and not taken:
+            fitting |= 1 << d
+    return fitting
+
+
+def reason(mutant: Mutant, scenario: Scenario) -> str:
+    """Why no replay of the stock agents can notice the mutant; empty if that cannot be told from the scenario."""
+    for rule in (_reason_chance, _reason_blue, _reason_exploits, _reason_bline, _reason_network):
+        if why := rule(mutant, scenario):
+            return why
+    return ""
+
+
+def _reason_chance(mutant: Mutant, scenario: Scenario) -> str:
+    if mutant.table in ("best_exploit", "detected", "green_sleeps", "bline_users"):
+        return "chance is forced in a replay; tests/test_free_play.py checks the probabilities"
+    if mutant.table == "green_hosts":
+        return "green sleeps in the recordings; tests/test_env.py checks the acting green"
+    if mutant.table == "options":
+        known = int(compile_tables(scenario)[0]["options"][mutant.entry[0]])
+        if known.bit_count() > 1 or mutant.value & known == known:
+            return "chance is forced: an option too many or too few shows only if the others run out"
+    if mutant.table == "genuine_sockets":
+        return "only 'three records or more' counts, and three ports always make three records"
+    if mutant.table.startswith("records_") and (mutant.value >= 3) == (
+        mutant.table in ("records_refused", "records_accepted")
+    ):
+        return "only 'three records or more' and 'fewer' can be told apart"
+    return ""
+
+
+def _reason_blue(mutant: Mutant, scenario: Scenario) -> str:
+    if mutant.table not in ("places", "needs_free", "action_host", "decoys_for_os"):
+        return ""
+    right, wrong = compile_tables(scenario)[0], mutant.tables(scenario)[0]
+    for action in np.flatnonzero(right["places"]).tolist():
+        host, decoy = int(right["action_host"][action]), int(right["places"][action])
+        changed = any(right[name][action] != wrong[name][action] for name in ("places", "needs_free", "action_host"))
+        changed |= bool((right["decoys_for_os"][host] ^ wrong["decoys_for_os"][host]) & decoy)
+        if changed and (_can_place(right, action) or _can_place(wrong, action)):
+            return ""
+    return "the decoy can never be placed there, with or without the change"
+
+
+def _can_place(tables: np.void, action: int) -> bool:
+    host = int(tables["action_host"][action])
+    taken = tables["genuine_ports"][host] & tables["needs_free"][action]
+    return bool(tables["places"][action] & tables["decoys_for_os"][host]) and not taken
+
+
+def _reason_exploits(mutant: Mutant, scenario: Scenario) -> str:
+    tables = compile_tables(scenario)[0]
+    hosts, exploits = range(len(scenario.hosts)), range(len(scenario.exploits))
+    selectable = [
+        {e for m in _memories_of(scenario, h) for e in exploits if tables["options"][m] >> e & 1} for h in hosts
+    ]
+    if mutant.table == "outcome" and mutant.entry[1] not in selectable[mutant.entry[0]]:
+        return "red can never select this exploit on this host"
+    if mutant.table == "answered_by":
+        e, bit = mutant.entry[0], (int(tables["answered_by"][mutant.entry[0]]) ^ mutant.value).bit_length() - 1
+        fits = [bool(fitting_decoys(scenario, h) >> bit & 1) for h in hosts]
+        if not any(fits[h] and e in selectable[h] and tables["outcome"][h, e] == NO_SERVICE for h in hosts):
+            return "this exploit never meets this decoy where no genuine service answers first"
+    if mutant.table == "exploit_port":
+        return "an exploit leaves its records on one port, whichever it is"
+    return ""
+
+
+def _memories_of(scenario: Scenario, host: int) -> set[int]:
+    tables = compile_tables(scenario)[0]
+    genuine, fitting = int(tables["genuine_ports"][host]), fitting_decoys(scenario, host)
+    return {genuine | int(tables["decoy_ports"][placed & fitting]) for placed in range(256)}
+
+
+def _reason_bline(mutant: Mutant, scenario: Scenario) -> str:
+    tables = compile_tables(scenario)[0]
+    if mutant.table == "line_failure":
+        if tables["line_action"][mutant.entry[0]] == SCAN:
+            return "a scan never fails"
+        line = scenario.red.bline.program[mutant.entry[0]]
+        if line.action == "DiscoverRemoteSystems":
+            return "this sweep never fails, for its subnet can always be reached"
+    if mutant.table == "line_unless_scanned":
+        before = [i for i, line in enumerate(scenario.red.bline.program) if line.success == mutant.entry[0]]
+        scans_op = [i for i in before if scenario.red.bline.program[i].action == "DiscoverNetworkServices"]
+        if not any(scenario.red.bline.program[i].target == "Op_Server0" for i in scans_op):
+            return "no empty scan can come before this line is executed for the first time"
+    return ""
+
+
+def _reason_network(mutant: Mutant, scenario: Scenario) -> str:
+    if mutant.table not in ("price", "reveals", "gateways", "subnet_hosts", "retakes"):
+        return ""
+    tables = compile_tables(scenario)[0]
+    defender, foothold = 1 << scenario.host_names.index("Defender"), 1 << int(tables["foothold"])
+    if mutant.table == "price":
+        return "red never holds Defender" if 1 << mutant.entry[0] == defender else ""
+    right = int(tables[mutant.table][mutant.entry[0]])
+    changed = right ^ mutant.value
+    if mutant.table == "gateways":
+        always = mutant.value & foothold or (changed & defender and right)
+        return "red always holds its foothold and never Defender" if always else ""
+    if mutant.table == "retakes":
+        return "red never holds Defender" if changed == defender else ""
+    if changed & int(tables["subnet_hosts"][tables["subnet"][int(tables["foothold"])]]) and mutant.value & changed:
+        return "red knows every address of the User subnet from its first action on"
+    if mutant.table == "reveals" and 1 << mutant.entry[0] == defender:
+        return "red never escalates on Defender"
+    if mutant.table == "reveals" and changed & int(tables["subnet_hosts"][tables["subnet"][mutant.entry[0]]]):
+        return "escalation reveals the host's own subnet, which red sweeps before it scans"
+    return ""
+
+
+def main(folder: Path) -> None:
+    """Runs all mutants and stores the result."""
+    scenario = load_scenario()
+    folders = {"current": folder, "leaderboard": folder / "leaderboard"}
+    replayers: dict[str, Replayer] = {}
+    for edition, place in folders.items():
+        traces = [load_trace(path) for path in sorted(place.glob("*.npz"))]
+        if not traces:
+            sys.exit(f"{place}: no recordings (*.npz) there")
+        replayers[edition] = Replayer(Trace.join(traces), scenario)
+    everything = mutants(scenario)
+    silent = []
+    for mutant in everything:
+        if not replayers[mutant.edition].differs(mutant.tables(scenario)):
+            silent.append(mutant)
+    groups: dict[str, list[str]] = {}
+    for mutant in silent:
+        groups.setdefault(reason(mutant, scenario) or "no recorded step depends on it", []).append(str(mutant))
+    figures = {
+        "mutants": len(everything),
+        "noticed": len(everything) - len(silent),
+        "not_noticed": len(silent),
+        "not_noticed_by_table": dict(Counter(mutant.table for mutant in silent)),
+        "not_noticed_by_reason": groups,
+    }
+    write_result("mutations", "python -m benchmarks.mutations ../shared/cage2-oracle", figures)
+    print(f"{figures['mutants']} mutants, {figures['noticed']} noticed")
+    for why, names in groups.items():
+        print(f"{len(names):5} not noticed: {why}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

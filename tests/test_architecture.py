@@ -1,0 +1,122 @@
+"""The house rules of CONTRIBUTING.md that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import workflow_rl
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "workflow_rl"
+FILES = sorted(path for path in PACKAGE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+# Who may import whom inside the package, downwards only.
+ALLOWED = {
+    "cli": {"bench", "errors", "evaluation", "replay", "scenario", "scenario_file", "traces", ""},
+    "bench": {"engine", "env", "errors"},
+    "cyborg_bench": {"cyborg_scenario", "scenario_file"},
+    "cyborg_scenario": {"scenario"},
+    "evaluation": {"engine", "env", "errors", "scenario", "scenario_file"},
+    "replay": {"engine", "meander_check", "scenario", "traces"},
+    "meander_check": {"scenario", "traces"},
+    "traces": {"errors", "scenario"},
+    "env": {"game", "registration", "scenario", "scenario_file"},
+    "game": {"engine", "errors", "scenario", "scenario_file"},
+    "engine": {"engine", "scenario"},
+    "scenario_file": {"errors", "scenario"},
+    "scenario": {"errors"},
+    "registration": set(),
+    "errors": set(),
+    "": {"env", "errors", "scenario_file"},
+}
+# Which room may hold which library.
+LIBRARIES = {
+    "numba": {"engine"},
+    "llvmlite": {"engine"},
+    "gymnasium": {"env", "registration"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "csle_cyborg": {"cyborg_bench"},
+}
+
+
+def room(path: Path) -> str:
+    """The part of the package that a file belongs to: its module, or ``engine``."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downwards(path: Path) -> None:
+    for name in imported(path):
+        if name.split(".")[0] == "workflow_rl":
+            target = name.split(".")[1] if "." in name else ""
+            assert target in ALLOWED[room(path)], f"{room(path) or 'the package'} must not import {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_each_library_stays_in_its_room(path: Path) -> None:
+    for name in imported(path):
+        library = name.split(".")[0]
+        assert room(path) in LIBRARIES.get(library, {room(path)}), f"{library} does not belong into {room(path)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_stay_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= 60, f"{node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_command_line_prints_and_nobody_uses_a_global_generator_or_edits_the_path(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called != "print" or room(path) in ("cli", "cyborg_bench"), f"line {node.lineno} prints"
+            assert called not in ("np.random.seed", "np.random.rand", "np.random.randint"), f"line {node.lineno}"
+        if isinstance(node, ast.Attribute):
+            assert ast.unparse(node) != "sys.path", f"line {node.lineno} touches sys.path"
+
+
+def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:
+    """Ports, values, host counts and probabilities come from data/cage2.toml."""
+    forbidden = {13, 52, 145, 22, 80, 443, 139, 3389, 3390, 21, 25, 4444, 0.75, 0.95}
+    for path in (PACKAGE / "engine").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
+                assert node.value not in forbidden, f"{path.name}, line {node.lineno}: {node.value}"
+
+
+def test_every_public_name_is_there() -> None:
+    for name in workflow_rl.__all__:
+        assert getattr(workflow_rl, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = workflow_rl.nothing
+
+
+def test_every_test_is_named_as_a_sentence_and_asserts_something() -> None:
+    for path in TESTS:
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                source = ast.get_source_segment(text, node) or ""
+                assert node.name.count("_") >= 3, f"{path.name}: {node.name}"
+                assert any(word in source for word in ("assert", "raises", "check_env")), f"{path.name}: {node.name}"

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import DATA
+from tests.helpers import assert_refused, run, run_json
+from workflow_rl import __version__
+
+CURRENT, LEADERBOARD = DATA / "sample-current.npz", DATA / "sample-leaderboard.npz"
+
+
+def test_help_and_version_load_none_of_the_heavy_libraries() -> None:
+    code = (
+        "import sys; from workflow_rl import cli;"
+        "print(sorted({'numpy', 'numba', 'gymnasium', 'torch', 'rich'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    assert run("--version").stdout.strip() == __version__
+    shown = run("--help").stdout
+    assert all(command in shown for command in ("replay", "evaluate", "bench"))
+
+
+def test_replay_prints_its_result_as_json_and_exits_with_0() -> None:
+    result = run_json("replay", CURRENT)
+    assert result["episodes"] == 96
+    assert result["steps"] == 9600
+    assert result["mismatched_steps"] == 0
+    assert result["first_mismatch"] is None
+
+
+def test_replay_in_words() -> None:
+    done = run("replay", LEADERBOARD, "--edition", "leaderboard")
+    assert done.returncode == 0
+    assert done.stdout == "52 episodes, 5200 steps, leaderboard edition: 0 mismatched steps in 0 episodes.\n"
+
+
+def test_replay_of_another_edition_exits_with_1_and_gives_a_hint() -> None:
+    done = run("replay", LEADERBOARD)
+    assert done.returncode == 1
+    assert "First mismatch: " in done.stdout
+    assert "add --edition leaderboard" in done.stderr
+    result = json.loads(run("replay", LEADERBOARD, "--json").stdout.splitlines()[-1])
+    assert result["mismatched_steps"] > 0
+    assert set(result["first_mismatch"]) == {"file", "episode", "step", "fields"}
+
+
+def test_replay_names_mismatches_that_follow_a_process_id_collision(tmp_path: Path) -> None:
+    arrays = dict(np.load(CURRENT))
+    arrays["collision"][0, 50:], arrays["reward"][0, 60] = 1, -99.0
+    np.savez(tmp_path / "collided.npz", **arrays)
+    done = run("replay", tmp_path / "collided.npz")
+    assert done.returncode == 1
+    assert "1 of them come after a process-id collision" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["replay", "missing.npz"], "missing.npz: no such file"),
+        (["replay", "README.md"], "README.md: not an .npz trace"),
+        (["replay", CURRENT, "--edition", "newest"], "unknown edition 'newest'; allowed: current, leaderboard"),
+        (["evaluate", "best"], "unknown policy 'best'; allowed: sleep, random, reactive-restore, reactive-remove"),
+        (["evaluate", "sleep", "--red-agent", "bline,nobody"], "unknown red agent 'nobody'"),
+        (["evaluate", "sleep", "--edition", "old"], "unknown edition 'old'"),
+        (["evaluate", "sleep", "--episodes", "0"], "the number of episodes must be at least 2, not 0"),
+        (["bench", "env", "--seconds", "0"], "the seconds per figure must be from 0.01 to 600, not 0"),
+        (["bench", "env", "--red-agent", "nobody"], "unknown red agent 'nobody'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments: list[str | Path], complaint: str) -> None:
+    assert_refused(run(*arguments), complaint)
+
+
+def test_a_missing_argument_or_unknown_option_exits_with_2() -> None:
+    for arguments in (
+        ["replay"],
+        ["replay", "--speed", "9"],
+        ["frobnicate"],
+        ["evaluate", "sleep", "--episodes", "many"],
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_evaluate_prints_cells_and_total_as_json() -> None:
+    result = run_json("evaluate", "reactive-restore", "--episodes", "40", "--red-agent", "meander,sleep")
+    assert set(result["cells"]) == {"meander", "sleep"}
+    assert set(result["cells"]["meander"]) == {"30", "50", "100"}
+    means = [cell["mean"] for row in result["cells"].values() for cell in row.values()]
+    assert result["total"] == pytest.approx(sum(means))
+    assert result["cells"]["meander"]["100"]["standard_error"] > 0
+    assert result["cells"]["sleep"]["100"] == {"mean": 0, "standard_error": 0, "standard_deviation": 0, "episodes": 40}
+
+
+def test_evaluate_gives_the_same_table_twice() -> None:
+    first, second = (run("evaluate", "random", "--episodes", "30").stdout for _ in range(2))
+    assert first == second
+    assert "Total of all means" in first
+
+
+def test_bench_env_prints_every_figure_as_json() -> None:
+    figures = run_json("bench", "env", "--seconds", "0.02", "--no-cyborg")
+    sizes = {"1", "25", "200", "1000", "4096"}
+    for key in ("vector_steps_per_s", "engine_steps_per_s"):
+        assert set(figures[key]) == sizes
+        assert all(rate > 0 for rate in figures[key].values())
+    for key in ("single_env_steps_per_s", "cold_start_s", "cached_start_s", "peak_memory_mb", "bytes_per_env"):
+        assert figures[key] > 0
+    assert figures["cyborg_steps_per_s"] is None
+    assert figures["ratio_to_cyborg_at_200"] is None
+    assert set(figures["by_red_agent"]) == {"bline", "meander"}
+
+
+def test_progress_does_not_disturb_standard_output() -> None:
+    done = run("bench", "env", "--seconds", "0.01", "--no-cyborg", "--red-agent", "sleep", "--json")
+    assert len(done.stdout.splitlines()) == 1
+    assert "start-up" in done.stderr

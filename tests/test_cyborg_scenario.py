@@ -1,0 +1,64 @@
+"""Our scenario, exported to CybORG's schema, gives the same games as CybORG's own files."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import ORACLE
+from workflow_rl.bench import cyborg_speed
+from workflow_rl.cyborg_scenario import cyborg_scenario
+from workflow_rl.scenario import Scenario
+
+pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+
+PLAY = """
+import json, random, sys, yaml
+from csle_cyborg.agents.simple_agents.b_line import B_lineAgent
+from csle_cyborg.agents.simple_agents.meander import RedMeanderAgent
+from csle_cyborg.agents.simple_agents.sleep_agent import SleepAgent
+from csle_cyborg.agents.wrappers.challenge_wrapper import ChallengeWrapper
+from csle_cyborg.main import Main
+scenario = json.load(open(sys.argv[1])) if sys.argv[1].endswith("json") else yaml.safe_load(open(sys.argv[1]))
+games = []
+for red in (B_lineAgent, RedMeanderAgent, SleepAgent):
+    env = ChallengeWrapper(env=Main(scenario, "sim", agents={"Red": red}), agent_name="Blue")
+    for seed in range(int(sys.argv[2])):
+        random.seed(seed)
+        blue = random.Random(seed)
+        env.reset()
+        for _ in range(100):
+            observation, reward, *_ = env.step(blue.randrange(145))
+            games.append([int(bit) for bit in observation] + [float(reward)])
+print(json.dumps(games))
+"""
+
+
+def games(path: Any, n_seeds: int) -> np.ndarray:
+    done = subprocess.run([sys.executable, "-c", PLAY, str(path), str(n_seeds)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.array(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any, scenario: Scenario) -> None:
+    original = ORACLE / "scenario2.merged.yaml"
+    if not original.exists():
+        pytest.skip(f"CybORG's own scenario is not here ({original})")
+    ours = tmp_path / "ours.json"
+    ours.write_text(json.dumps(cyborg_scenario(scenario)))
+    left, right = games(original, 10), games(ours, 10)
+    assert left.shape == (3 * 10 * 100, 53)
+    assert np.array_equal(left, right)
+    assert np.abs(left[:, -1]).max() > 10
+
+
+def test_genuine_cyborg_can_be_measured_with_the_exported_scenario() -> None:
+    state = random.getstate()
+    assert cyborg_speed("bline", 0.2) > 0
+    assert random.getstate() == state  # it runs in a process of its own

@@ -1,0 +1,74 @@
+"""Runs every command and every Python example that the documents show."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+# Commands that a test cannot run as they stand, and who runs them instead.
+ELSEWHERE = {
+    "make test": "this is what runs the tests; .ci/run calls it",
+    "git clone": "CI starts from a fresh clone",
+    "cd workflow_rl": "goes with git clone",
+    "workflow-rl bench env": "half a minute of measuring; tests/test_cli.py runs it shortened",
+    "python -m benchmarks.env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
+    "python -m benchmarks.free_play 50000": "tests/test_free_play.py runs the same comparison",
+    "python -m benchmarks.mutations ../shared/cage2-oracle": "minutes; tests/test_replay.py runs chosen mutants",
+}
+NEEDS_SHARED = "../shared"
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (f"{path.relative_to(ROOT)}:{path.read_text()[: match.start()].count(chr(10)) + 1}", match[2])
+        for path in DOCUMENTS
+        for match in FENCE.finditer(path.read_text())
+        if match[1] == language
+    ]
+
+
+def commands() -> list[tuple[str, str]]:
+    lines = [(place, line.split("  #")[0].strip()) for place, text in blocks("bash") for line in text.splitlines()]
+    return [(place, line) for place, line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize(("place", "command"), commands())
+def test_a_command_of_the_documents_works(place: str, command: str) -> None:
+    if any(command == known or (known in ("git clone",) and command.startswith(known)) for known in ELSEWHERE):
+        assert next(reason for known, reason in ELSEWHERE.items() if command.startswith(known))
+        return
+    if NEEDS_SHARED in command and not (ROOT.parent / "shared" / "cage2-oracle").exists():
+        pytest.skip("the full recordings are not here")
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    shell = ["/bin/bash", "-c", command]
+    done = subprocess.run(shell, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{place}: {command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize(("place", "code"), blocks("python"))
+def test_a_python_example_of_the_documents_works(place: str, code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{place}\n{done.stderr}"
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for path in [*DOCUMENTS, ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+            if "://" not in target:
+                assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} points to {target}"
+
+
+def test_every_known_command_is_still_shown() -> None:
+    shown = [command for _, command in commands()]
+    for known in ELSEWHERE:
+        assert any(command.startswith(known) for command in shown), f"{known} is not in any document"

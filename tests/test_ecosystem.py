@@ -1,0 +1,66 @@
+"""The environments work with the libraries that people train with."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from workflow_rl import CageVectorEnv
+
+
+def adapter() -> Any:
+    """The class ``CageSB3VecEnv`` from docs/gymnasium.md."""
+    text = (ROOT / "docs" / "gymnasium.md").read_text()
+    code = next(
+        block for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) if "VecEnv" in block
+    )
+    assert code.split("# ---")[0].count("\n") <= 34
+    names: dict[str, Any] = {}
+    exec(code.split("# ---")[0], names)
+    return names["CageSB3VecEnv"]
+
+
+def test_stable_baselines3_learns_through_the_adapter_of_the_documents() -> None:
+    sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra: dev)")
+    envs = adapter()(CageVectorEnv(8, red_agent="bline"))
+    model = sb3.PPO("MlpPolicy", envs, n_steps=100, batch_size=200, n_epochs=2, seed=0, device="cpu")
+    model.learn(total_timesteps=4_000)
+    returns = [episode["r"] for episode in model.ep_info_buffer]
+    assert len(returns) == 40
+    assert all(-2000 < value < 0 for value in returns)
+
+
+def test_the_adapter_hands_over_final_observations_and_returns() -> None:
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra: dev)")
+    envs, plain = adapter()(CageVectorEnv(3, max_steps=10)), CageVectorEnv(3, max_steps=10)
+    envs.seed(4)
+    envs.reset()
+    plain.reset(seed=4)
+    total = np.zeros(3)
+    for _ in range(10):
+        observations, rewards, dones, infos = envs.step(np.zeros(3, int))
+        total += plain.step([0] * 3)[1]
+    assert dones.all()
+    assert not observations.any()
+    assert rewards.shape == (3,)
+    assert [info["episode"]["r"] for info in infos] == pytest.approx(total.tolist())
+    assert all(info["terminal_observation"].any() for info in infos)
+    assert all(info["TimeLimit.truncated"] for info in infos)
+
+
+def test_torchrl_accepts_the_single_and_the_vector_environment() -> None:
+    pytest.importorskip("torchrl", reason="torchrl is not installed (extra: dev)")
+    from torchrl.envs.libs.gym import GymWrapper
+    from torchrl.envs.utils import check_env_specs
+
+    for env in (gymnasium.make("Cage2-v0"), gymnasium.make_vec("Cage2-v0", num_envs=4, red_agent="meander")):
+        wrapped = GymWrapper(env)
+        check_env_specs(wrapped)
+        rollout = wrapped.rollout(120, break_when_any_done=False)
+        assert rollout["next", "reward"].shape[-2:] == (120, 1)
+        assert bool(rollout["next", "truncated"].any())

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.free_play import LIMIT, compare
+from workflow_rl.errors import UserError
+from workflow_rl.evaluation import evaluate, reference_policy
+from workflow_rl.scenario import Scenario
+
+
+def test_mean_returns_of_free_play_agree_with_the_reference_tables() -> None:
+    """50,000 episodes of each reference policy against each red agent, both editions, at 30, 50 and 100 steps."""
+    rows = list(compare(n_episodes=50_000))
+    assert len(rows) == 111
+    assert [row for row in rows if abs(row["z"]) > LIMIT] == []
+
+
+def test_an_episode_is_the_same_game_however_many_are_played() -> None:
+    policy = reference_policy("reactive-restore")
+    few, many = (
+        evaluate(policy, "meander", n_episodes=50),
+        evaluate(policy, "meander", n_episodes=50, lengths=(100, 30)),
+    )
+    assert few[30] == many[30]
+    assert few[100] == many[100]
+
+
+def test_seeds_change_the_games_and_equal_seeds_do_not() -> None:
+    policy = reference_policy("random")
+    first, again, other = (evaluate(policy, "bline", n_episodes=20, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_reactive_policies_clean_the_first_host_that_looks_compromised(scenario: Scenario) -> None:
+    user, unknown, privileged = 0b1000, 0b0100, 0b1100
+    packed = np.array([0, user << 4 * 3 | privileged << 4 * 9, unknown << 4 * 12, 0b0011 << 4 * 2, privileged])
+    generator = np.random.default_rng(0)
+
+    def names(policy: str) -> list[str]:
+        return [scenario.action_name(action) for action in reference_policy(policy)(packed, generator).tolist()]
+
+    assert names("reactive-restore") == ["Sleep", "Restore Enterprise2", "Restore User4", "Sleep", "Restore Defender"]
+    assert names("reactive-remove") == ["Sleep", "Remove Enterprise2", "Restore User4", "Sleep", "Restore Defender"]
+
+
+def test_impossible_evaluations_are_refused() -> None:
+    policy = reference_policy("sleep")
+    with pytest.raises(UserError, match="unknown policy 'best'; allowed: sleep, random"):
+        reference_policy("best")
+    with pytest.raises(UserError, match="the number of episodes must be at least 2, not 1"):
+        evaluate(policy, "bline", n_episodes=1)
+    with pytest.raises(UserError, match="the seed must not be negative"):
+        evaluate(policy, "bline", seed=-1)
+    with pytest.raises(UserError, match="unknown red agent"):
+        evaluate(policy, "bline,meander")

@@ -1,0 +1,65 @@
+"""Breaks one branch of the compiled rules at a time, compiles the result and demands that a replay notices."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DATA, ROOT
+from tests.helpers import run
+from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS, SourceMutant
+
+
+def replay_copy(package: Path, edition: str) -> tuple[int, str]:
+    """Replays the sample with the copy of the package in ``package``; returns exit code and standard output."""
+    done = run(
+        "replay", DATA / f"sample-{edition}.npz", "--edition", edition, "--json",
+        cwd=package, PYTHONPATH=str(package), WORKFLOW_RL_CACHE_DIR=str(package / "cache"),
+    )  # fmt: skip
+    return done.returncode, done.stdout or done.stderr
+
+
+def copy_package(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "workflow_rl", tmp_path / "workflow_rl", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_there_are_at_least_twenty_mutants_of_each_kind_together() -> None:
+    assert len(TABLE_MUTANTS) >= 20
+    assert len(SOURCE_MUTANTS) >= 10
+    names = [mutant.name for mutant in TABLE_MUTANTS] + [mutant.name for mutant in SOURCE_MUTANTS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("mutant", SOURCE_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_replay_notices_a_broken_branch(tmp_path: Path, mutant: SourceMutant) -> None:
+    package = copy_package(tmp_path)
+    source = package / "workflow_rl" / "engine" / mutant.file
+    text = source.read_text()
+    assert text.count(mutant.old) == 1, "the mutant does not fit the source any more"
+    source.write_text(text.replace(mutant.old, mutant.new))
+    code, output = replay_copy(package, mutant.edition)
+    assert code == 1, output
+    assert json.loads(output)["mismatched_steps"] > 0
+
+
+def test_an_edit_in_another_file_is_never_hidden_by_the_cache_of_compiled_code(tmp_path: Path) -> None:
+    package = copy_package(tmp_path)
+    assert replay_copy(package, "current")[0] == 0
+    source = package / "workflow_rl" / "engine" / "observe.py"
+    source.write_text(source.read_text().replace("MANY = 3", "MANY = 4"))
+    assert replay_copy(package, "current")[0] == 1
+    assert len(list((package / "cache").glob("compiled-*"))) == 1  # the older one was removed
+
+
+def test_without_a_writable_cache_directory_everything_is_compiled_anew() -> None:
+    code, output = replay_copy_with_cache("/dev/null/nowhere")
+    assert code == 0, output
+
+
+def replay_copy_with_cache(directory: str) -> tuple[int, str]:
+    done = run("replay", DATA / "sample-current.npz", WORKFLOW_RL_CACHE_DIR=directory)
+    return done.returncode, done.stdout + done.stderr

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workflow_rl.engine import compile_tables
+from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, YIELDS_USER, fixed_hosts
+from workflow_rl.errors import ScenarioError, UserError
+from workflow_rl.scenario import Scenario, check_choice, parse_red_agents
+from workflow_rl.scenario_file import DEFAULT_SCENARIO, load_scenario
+
+DECOY_MASKS = {
+    "Defender": 197, "Enterprise0": 197, "Enterprise1": 2, "Enterprise2": 2, "Op_Host0": 197, "Op_Host1": 197,
+    "Op_Host2": 197, "Op_Server0": 197, "User0": 105, "User1": 105, "User2": 83, "User3": 144, "User4": 128,
+}  # fmt: skip
+
+LETTERS = {"P": YIELDS_PRIVILEGED, "U": YIELDS_USER, "S": YIELDS_LOGIN, "F": REFUSES, ".": NO_SERVICE}
+# FTP Haraka SQL HTTPS HTTP EternalBlue BlueKeep SSH
+OUTCOMES = {
+    "Defender": ".......F", "Enterprise0": ".......S", "Enterprise1": "...UU.PS", "Enterprise2": "...UU.PS",
+    "Op_Host0": ".......S", "Op_Host1": ".......S", "Op_Host2": ".......S", "Op_Server0": ".......S",
+    "User0": "P......S", "User1": "P......S", "User2": ".....PU.", "User3": ".P.UU...", "User4": ".PPUU..S",
+}  # fmt: skip
+
+
+def test_the_actions_are_numbered_as_in_the_challenge(scenario: Scenario) -> None:
+    verbs = [
+        "Analyse", "Remove", "DecoyApache", "DecoyFemitter", "DecoyHarakaSMPT", "DecoySmss", "DecoySSHD",
+        "DecoySvchost", "DecoyTomcat", "DecoyVsftpd", "Restore",
+    ]  # fmt: skip
+    assert scenario.n_actions == 145
+    assert [scenario.action_name(0), scenario.action_name(1)] == ["Sleep", "Monitor"]
+    for number, verb in enumerate(verbs):
+        for host, name in enumerate(scenario.host_names):
+            assert scenario.action_parts(2 + 13 * number + host) == (verb, name)
+            assert scenario.action_index(verb, name) == 2 + 13 * number + host
+
+
+def test_fix_actions_are_remove_15_to_27_and_restore_132_to_144(scenario: Scenario) -> None:
+    fixed = fixed_hosts(scenario)
+    assert np.flatnonzero(fixed >= 0).tolist() == [*range(15, 28), *range(132, 145)]
+    assert fixed[15:28].tolist() == fixed[132:].tolist() == list(range(13))
+
+
+def test_each_unit_type_has_the_hosts_of_the_product_definition(scenario: Scenario) -> None:
+    by_type: dict[str, list[str]] = {name: [] for name in scenario.unit_types}
+    for host in scenario.hosts:
+        by_type[host.unit_type].append(host.name)
+    assert by_type == {
+        "defender": ["Defender"],
+        "enterprise": ["Enterprise0", "Enterprise1", "Enterprise2"],
+        "op_server": ["Op_Server0"],
+        "op_host": ["Op_Host0", "Op_Host1", "Op_Host2"],
+        "user": ["User0", "User1", "User2", "User3", "User4"],
+    }
+
+
+@pytest.mark.parametrize("host", DECOY_MASKS)
+def test_decoys_fit_a_clean_host_as_in_the_rules(scenario: Scenario, host: str) -> None:
+    tables, index = compile_tables(scenario)[0], scenario.host_names.index(host)
+    fits = 0
+    for bit, decoy in enumerate(scenario.decoys):
+        needed = 1 << scenario.ports.index(decoy.needs_free)
+        if tables["decoys_for_os"][index] >> bit & 1 and not tables["genuine_ports"][index] & needed:
+            fits |= 1 << bit
+    assert fits == DECOY_MASKS[host]
+
+
+@pytest.mark.parametrize("host", OUTCOMES)
+def test_exploits_on_genuine_services_end_as_in_the_rules(scenario: Scenario, host: str) -> None:
+    outcomes = compile_tables(scenario)[0]["outcome"][scenario.host_names.index(host)]
+    assert outcomes.tolist() == [LETTERS[letter] for letter in OUTCOMES[host]]
+
+
+def test_sql_injection_needs_its_own_port_and_a_web_port(scenario: Scenario) -> None:
+    tables, sql = compile_tables(scenario)[0], [e.name for e in scenario.exploits].index("SQLInjection")
+
+    def is_option(*ports: int) -> bool:
+        return bool(tables["options"][sum(1 << scenario.ports.index(port) for port in ports)] >> sql & 1)
+
+    assert is_option(3390, 80)
+    assert is_option(3390, 443)
+    assert not is_option(3390)
+    assert not is_option(80, 443)
+
+
+def test_the_editions_differ_in_two_tables_only(scenario: Scenario) -> None:
+    current, leaderboard = compile_tables(scenario, "current")[0], compile_tables(scenario, "leaderboard")[0]
+    names = current.dtype.names or ()
+    differing = [name for name in names if not np.array_equal(current[name], leaderboard[name])]
+    assert differing == ["broken_by_restore", "scan_forgets"]
+
+
+DAMAGES = [
+    ('name = "cage2"', 'name = "cage2', "line 4"),
+    ("version = 1", 'version = "one"', "field version must be of type int, not 'one'"),
+    ("detected = 0.95", "detected = 1.5", "field chance.detected must be a probability from 0 to 1, not 1.5"),
+    ("detected = 0.95", "", "field chance.detected is missing"),
+    ("detected = 0.95", "detectable = 0.95", "field chance.detectable is not known"),
+    ("value = 0.1", "value = 0.15", "field hosts[0].value must be a whole number of tenths"),
+    ('unit_type = "defender"', 'unit_type = "defendr"', "field hosts[0].unit_type names 'defendr', which is not known"),
+    ('os = "linux"', 'os = "beos"', "field hosts[0].os names 'beos'"),
+    ('reveals = ["Op_Server0"]', 'reveals = ["Op_Server9"]', "field hosts[3].reveals names 'Op_Server9'"),
+    ("ports = [22]", "ports = [70000]", "field hosts[0].services names port 70000"),
+    ("ports = [22]", 'ports = ["ssh"]', "field hosts[0].services[0].ports[0] must be of type int, not 'ssh'"),
+    ("ports = [22]", "ports = [22.5]", "field hosts[0].services[0].ports[0] must be of type int, not 22.5"),
+    ('"Analyse", "Remove",', '"Analyse", "Delete",', "field blue.host_actions names 'Delete'"),
+    ('"Analyse", "Remove",', '"Analyse", "Analyse",', "field blue.host_actions has 'Analyse' more than once"),
+    ("success = 1, failure = 0", "success = 99, failure = 0", "field red.bline.program[0].success is 99"),
+    ('foothold = "User0"', 'foothold = "User9"', "field red.foothold names 'User9'"),
+    ('"Enterprise2", "Defender"]', '"Enterprise2"]', "field subnets.hosts puts host 'Defender' into no subnet"),
+    ("weight = 7.0", "weight = 0.5", "field exploits.weight must fall from one exploit to the next"),
+    ('broken_by_restore = ["HarakaRCE"]', 'broken_by_restore = ["Worm"]', "editions.leaderboard.broken_by_restore"),
+    ("scan_forgets = true", "scan_forgets = 1", "field editions.current.scan_forgets must be of type bool, not 1"),
+    ("guess_refused = 10", "guess_refused = 0", "field records.guess_refused must be from 1 to 100, not 0"),
+    ('users = ["User1",', 'users = ["User0",', "field red.bline.users has 'User0', which must reveal exactly one host"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "complaint"), DAMAGES)
+def test_a_damaged_scenario_file_is_refused_with_the_place(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+    text = DEFAULT_SCENARIO.read_text()
+    assert old in text
+    path = tmp_path / "damaged.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as error:
+        load_scenario(path)
+    assert complaint in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_too_many_hosts_are_refused(tmp_path: Path) -> None:
+    text = DEFAULT_SCENARIO.read_text()
+    extra = "".join(
+        f'[[hosts]]\nname = "Extra{i}"\nunit_type = "user"\nos = "linux"\nvalue = 0.1\nservices = []\n'
+        for i in range(3)
+    )
+    path = tmp_path / "large.toml"
+    path.write_text(text.replace("[operational_service]", extra + "[operational_service]"))
+    with pytest.raises(ScenarioError, match="field hosts gives 16 entries; allowed: 1 to 15"):
+        load_scenario(path)
+
+
+def test_a_missing_or_binary_scenario_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="cannot read the scenario file"):
+        load_scenario(tmp_path / "nothing.toml")
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ScenarioError, match="not a text file in UTF-8"):
+        load_scenario(binary)
+
+
+def test_unknown_names_are_refused_with_the_allowed_ones() -> None:
+    with pytest.raises(UserError, match="unknown red agent 'blin'; allowed: bline, meander, sleep"):
+        parse_red_agents("bline,blin")
+    with pytest.raises(UserError, match="no red agent given"):
+        parse_red_agents([])
+    with pytest.raises(UserError, match="unknown edition 3; allowed: current"):
+        check_choice("edition", 3, ["current"])

@@ -1,0 +1,150 @@
+"""The states of some environments and how they are reset and stepped: what the Gymnasium faces in env.py share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine import allocate, compile_tables
+from workflow_rl.engine.observe import BITS_PER_HOST
+from workflow_rl.engine.step import reset_envs, step_envs
+from workflow_rl.engine.tables import HOSTS, fixed_hosts
+from workflow_rl.errors import UserError
+from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
+from workflow_rl.scenario_file import load_scenario
+
+Infos = dict[str, Any]
+
+
+class Game:
+    """States of ``n_envs`` environments and everything that the two Gymnasium faces share."""
+
+    def __init__(
+        self,
+        n_envs: int,
+        red_agent: str | Sequence[str],
+        edition: str,
+        max_steps: int | None,
+        green_agent: str,
+        scenario: Scenario | Path | str,
+    ) -> None:
+        self.n_envs = positive_int("number of environments", n_envs)
+        self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps)
+        self.scenario = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
+        self.tables = compile_tables(self.scenario, edition)
+        self.states = allocate(self.n_envs)
+        self.set_red_agents(red_agent)
+        self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
+        self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
+        self.n_bits = BITS_PER_HOST * self.n_hosts
+        self.started = np.zeros(self.n_envs, bool)
+        fixed = fixed_hosts(self.scenario)
+        unit_types = np.array([self.scenario.unit_type_index(name) for name in self.scenario.host_names], np.int8)
+        self.fixed_unit_type = np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
+        self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
+
+    def set_red_agents(self, red_agent: str | Sequence[str]) -> None:
+        """Environment i is attacked by agent i of the list, which starts again at its end."""
+        codes = [RED_AGENTS.index(name) for name in parse_red_agents(red_agent)]
+        self.states["red"] = np.resize(codes, self.n_envs)
+
+    def reset(self, seeds: np.ndarray | None, chosen: np.ndarray, options: dict[str, Any]) -> None:
+        """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
+        unknown = set(options) - {"red_agent"}
+        if unknown:
+            raise UserError(f"unknown reset option {sorted(unknown)[0]!r}; allowed: red_agent, reset_mask.")
+        if "red_agent" in options:
+            self.set_red_agents(options["red_agent"])
+        reset_envs(
+            self.states, self.tables, chosen, np.zeros(0, np.uint64) if seeds is None else seeds, seeds is not None
+        )
+        self.started |= chosen
+
+    def step(
+        self, actions: np.ndarray, autoreset: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
+        """Plays one step; returns observations, rewards, truncated, episodes ended, compromised_before, red_level."""
+        out = observations, rewards, truncated, _ = self.outputs()
+        before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
+        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out, before, level)
+        if ended < 0:
+            raise UserError(
+                f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
+                f"allowed: 0 to {self.n_actions - 1}."
+            )
+        return observations, rewards, truncated, ended, before[:, : self.n_hosts], level[:, : self.n_hosts]
+
+    def outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """New observations, rewards and truncated for :func:`step_envs`, and the buffer of final observations."""
+        n = self.n_envs
+        return (
+            np.empty((n, self.n_bits), np.float32),
+            np.empty(n),
+            np.empty(n, bool),
+            self.final_observations,
+        )
+
+    def start_infos(self, n_envs: int) -> Infos:
+        """The facts of an episode's start, in the form of those of a step."""
+        level = np.zeros((n_envs, self.n_hosts), np.int8)
+        level[:, self.scenario.host_names.index(self.scenario.red.foothold)] = 2
+        return {
+            "compromised_before": np.zeros((n_envs, self.n_hosts), bool),
+            "red_level": level,
+            "fixed_unit_type": np.full(n_envs, -1, np.int8),
+        }
+
+
+def positive_int(what: str, value: object) -> int:
+    """Returns ``value`` if it is a whole number of at least 1."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise UserError(f"{what} must be a whole number of at least 1, not {value!r}.")
+    return int(value)
+
+
+def check_seed(seed: object) -> int:
+    """Returns ``seed`` if it is one."""
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise UserError(f"a seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+    return int(seed)
+
+
+def seeds_of(seed: int | Sequence[int] | None, n_envs: int) -> np.ndarray | None:
+    """Seed of each environment, (n_envs,) uint64, or None."""
+    if seed is None:
+        return None
+    if isinstance(seed, (int, np.integer)):
+        return np.uint64(check_seed(seed)) + np.arange(n_envs, dtype=np.uint64)
+    if len(seed) != n_envs:
+        raise UserError(f"{len(seed)} seeds were given for {n_envs} environments.")
+    return np.array([check_seed(one) for one in seed], np.uint64)
+
+
+def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
+    """Which environments to reset; None: all."""
+    if mask is None:
+        return np.ones(n_envs, bool)
+    if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (n_envs,) or not mask.any():
+        raise UserError(f"reset_mask must be a bool array of shape ({n_envs},) with at least one True.")
+    return mask
+
+
+def check_actions(actions: Any, n_envs: int) -> np.ndarray:
+    """Actions as int64; whether they exist is checked where they are played."""
+    array = np.asarray(actions)
+    if array.dtype.kind not in "iu":
+        raise UserError(f"actions must be whole numbers, not of type {array.dtype}.")
+    if array.shape != (n_envs,):
+        raise UserError(f"actions must have the shape ({n_envs},), not {array.shape}.")
+    return array.astype(np.int64, copy=False)
+
+
+def check_single_action(action: Any) -> int:
+    """One action from anything that holds one whole number."""
+    array = np.asarray(action)
+    if array.dtype.kind not in "iu" or array.size != 1:
+        raise UserError(f"an action must be one whole number, not {action!r}.")
+    return int(array.reshape(()))
