@@ -24,14 +24,14 @@ ALLOWED = {
     "replay": {"engine", "meander_check", "scenario", "traces"},
     "meander_check": {"scenario", "traces"},
     "traces": {"errors", "scenario"},
-    "env": {"game", "registration", "scenario", "scenario_file"},
+    "env": {"game", "scenario", "scenario_file"},
     "game": {"engine", "errors", "scenario", "scenario_file"},
     "engine": {"engine", "scenario"},
     "scenario_file": {"errors", "scenario"},
     "scenario": {"errors"},
     "registration": set(),
     "errors": set(),
-    "": {"env", "errors", "scenario_file"},
+    "": {"env", "errors", "registration", "scenario_file"},
 }
 # Which room may hold which library.
 LIBRARIES = {

@@ -38,7 +38,7 @@ def test_gymnasium_accepts_the_single_environment(red_agent: str) -> None:
         check_env(gymnasium.make("Cage2-v0", red_agent=red_agent).unwrapped, skip_render_check=True)
 
 
-def test_make_and_make_vec_know_the_environment_without_importing_us() -> None:
+def test_make_and_make_vec_know_the_environment() -> None:
     env, envs = gymnasium.make("Cage2-v0"), gymnasium.make_vec("Cage2-v0", num_envs=7, red_agent="meander")
     assert isinstance(env.unwrapped, CageEnv)
     assert isinstance(envs.unwrapped, CageVectorEnv)

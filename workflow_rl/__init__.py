@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from workflow_rl.registration import register_envs
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -22,9 +24,11 @@ _HOMES = {
 
 __all__ = ["CageEnv", "CageVectorEnv", "ParallelEnvWrapper", "UserError", "__version__", "load_scenario"]
 
+register_envs()
+
 
 def __getattr__(name: str) -> Any:
-    """Loads public names at first use, so that ``workflow-rl --help`` does not wait for Gymnasium and Numba."""
+    """Loads public names at first use, so that ``workflow-rl --help`` does not wait for Numba."""
     if name in _HOMES:
         return getattr(importlib.import_module(f"workflow_rl.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

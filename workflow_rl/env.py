@@ -13,11 +13,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from workflow_rl.game import Game, Infos, check_actions, check_reset_mask, check_seed, check_single_action, seeds_of
-from workflow_rl.registration import register_envs
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import DEFAULT_SCENARIO
-
-register_envs()
 
 
 class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -78,7 +75,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     * v0: exact on recorded traces of CybORG 2.1, both editions
 
     Example:
-        >>> import gymnasium
+        >>> import gymnasium, workflow_rl
         >>> envs = gymnasium.make_vec("Cage2-v0", num_envs=3, red_agent="meander")
         >>> observations, infos = envs.reset(seed=0)
         >>> observations, rewards, terminated, truncated, infos = envs.step(envs.action_space.sample())
@@ -110,6 +107,11 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def scenario(self) -> Scenario:
         """Names and numbers of the challenge."""
         return self.game.scenario
+
+    @property
+    def max_steps(self) -> int | None:
+        """Length of an episode; None: endless."""
+        return self.game.max_steps or None
 
     @property
     def packed_observations(self) -> np.ndarray:
@@ -185,7 +187,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
     The environment does not reset itself: after ``truncated`` call ``reset``.
 
     Example:
-        >>> import gymnasium
+        >>> import gymnasium, workflow_rl
         >>> env = gymnasium.make("Cage2-v0", red_agent="bline", max_steps=30)
         >>> observation, info = env.reset(seed=0)
         >>> observation, reward, terminated, truncated, info = env.step(0)

@@ -11,7 +11,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,13 +23,16 @@ MARK = "@compiled"
 SETTINGS: Any = numba.core.config
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
 
-F = TypeVar("F", bound=Callable[..., object])
+F = TypeVar("F", bound=Any)
 
 
 def compiled(function: F) -> F:
-    """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released."""
+    """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released.
+
+    Only functions of this package are cached, for the digest knows no other files.
+    """
     directory = cache_directory()
-    if directory is None:
+    if directory is None or not Path(function.__code__.co_filename).resolve().is_relative_to(PACKAGE):
         return _compile(function)
     # Numba reads its cache directory only while it decorates, so this setting does not reach anybody else's functions.
     before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(directory)
