@@ -175,7 +175,7 @@ def _reason_chance(mutant: Mutant, scenario: Scenario) -> str:
     if mutant.table == "options":
         known = int(compile_tables(scenario)[0]["options"][mutant.entry[0]])
         if known.bit_count() > 1 or mutant.value & known == known:
-            return "chance is forced: an option too many or too few shows only if the others run out"
+            return "chance is forced; tests/test_replay.py checks how often each exploit is chosen"
     if mutant.table == "genuine_sockets":
         return "only 'three records or more' counts, and three ports always make three records"
     if mutant.table.startswith("records_") and (mutant.value >= 3) == (
