@@ -69,4 +69,4 @@ def main(n_episodes: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000))

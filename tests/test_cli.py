@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +67,7 @@ def test_replay_names_mismatches_that_follow_a_process_id_collision(tmp_path: Pa
         (["evaluate", "best"], "unknown policy 'best'; allowed: sleep, random, reactive-restore, reactive-remove"),
         (["evaluate", "sleep", "--red-agent", "bline,nobody"], "unknown red agent 'nobody'"),
         (["evaluate", "sleep", "--edition", "old"], "unknown edition 'old'"),
-        (["evaluate", "sleep", "--episodes", "0"], "the number of episodes must be at least 2, not 0"),
+        (["evaluate", "sleep", "--episodes", "0"], "the number of episodes must be from 2 to 10000000, not 0"),
         (["bench", "env", "--seconds", "0"], "the seconds per figure must be from 0.01 to 600, not 0"),
         (["bench", "env", "--red-agent", "nobody"], "unknown red agent 'nobody'"),
     ],
@@ -74,16 +76,37 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments: list[str | Path], 
     assert_refused(run(*arguments), complaint)
 
 
-def test_a_missing_argument_or_unknown_option_exits_with_2() -> None:
-    for arguments in (
-        ["replay"],
-        ["replay", "--speed", "9"],
-        ["frobnicate"],
-        ["evaluate", "sleep", "--episodes", "many"],
-    ):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["replay"], "Missing argument"),
+        (["replay", "--speed", "9"], "--speed"),
+        (["frobnicate"], "frobnicate"),
+        (["evaluate", "sleep", "--episodes", "many"], "--episodes"),
+        (["evaluate", "sleep", "--episodes", "1000000000"], "the number of episodes must be from 2 to 10000000"),
+        (["evaluate", "sleep", "--seed", "-1"], "a seed must be a whole number from 0"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(arguments: list[str], complaint: str) -> None:
+    assert_refused(run(*arguments), complaint)
+
+
+def test_an_interrupt_ends_cleanly_with_a_word() -> None:
+    command = [sys.executable, "-m", "workflow_rl.cli", "evaluate", "random", "--episodes", "5000000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "Interrupted."
+    assert "Traceback" not in errors
+    assert output == ""
+
+
+def test_a_full_disk_under_standard_output_is_one_sentence_and_exit_code_2() -> None:
+    command = f"{sys.executable} -m workflow_rl.cli evaluate sleep --episodes 2 --json > /dev/full"
+    done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True)
+    assert_refused(done, "No space left on device")
 
 
 def test_evaluate_prints_cells_and_total_as_json() -> None:

@@ -220,6 +220,27 @@ def test_reset_options_change_the_red_agent_or_reset_only_some() -> None:
     assert (envs.step([0] * 4)[1] < -10).tolist() == [False, True, False, True]
 
 
+def test_a_masked_reset_leaves_the_other_environments_and_their_red_agents_alone() -> None:
+    envs = CageVectorEnv(2, red_agent="bline", max_steps=None)
+    envs.reset(seed=0)
+    for _ in range(6):
+        envs.step([0, 0])
+    before = envs.snapshot()
+    envs.reset(options={"red_agent": "meander", "reset_mask": np.array([True, False])})
+    after = envs.snapshot()
+    assert after["red"].tolist() == [RED_AGENTS.index("meander"), RED_AGENTS.index("bline")]
+    assert after["step"].tolist() == [0, 6]
+    assert after[1] == before[1]
+
+
+def test_a_list_of_seeds_may_leave_some_to_chance() -> None:
+    envs, known = CageVectorEnv(2, red_agent="meander"), CageVectorEnv(1, red_agent="meander")
+    envs.reset(seed=[4, None])
+    known.reset(seed=4)
+    for _ in range(20):
+        assert np.array_equal(envs.step([0, 0])[0][0], known.step([0])[0][0])
+
+
 def test_an_acting_green_scans_each_of_its_hosts_equally_often_and_half_of_the_time() -> None:
     envs = CageVectorEnv(500, red_agent="sleep", green_agent="active")
     envs.reset(seed=0)
@@ -257,6 +278,7 @@ BAD_ACTIONS = [
     ([True, False, True], "actions must be whole numbers, not of type bool"),
     (["a", "b", "c"], "actions must be whole numbers"),
     (None, "actions must be whole numbers"),
+    ([[0], [0, 1], 2], "not rows of different lengths"),
 ]
 
 
@@ -270,7 +292,7 @@ def test_bad_actions_are_refused_and_nothing_is_played(actions: Any, complaint: 
     assert (envs.snapshot() == before).all()
 
 
-@pytest.mark.parametrize("action", [145, -1, 1.0, np.nan, None, "0", [0, 1], True])
+@pytest.mark.parametrize("action", [145, -1, 10**30, -(10**30), 1.0, np.nan, None, "0", [0, 1], True])
 def test_a_bad_single_action_is_refused(action: Any) -> None:
     env = CageEnv()
     env.reset(seed=0)
@@ -298,13 +320,18 @@ def test_a_step_before_reset_or_after_the_end_is_refused() -> None:
 
 
 BAD_SETTINGS = [
-    ({"num_envs": 0}, "number of environments must be a whole number of at least 1, not 0"),
-    ({"num_envs": -3}, "at least 1, not -3"),
-    ({"num_envs": 2.5}, "at least 1, not 2.5"),
-    ({"num_envs": True}, "at least 1, not True"),
-    ({"max_steps": 0}, "max_steps must be a whole number of at least 1, not 0"),
+    ({"num_envs": 0}, "number of environments must be a whole number from 1 to 1000000, not 0"),
+    ({"num_envs": -3}, "to 1000000, not -3"),
+    ({"num_envs": 2.5}, "to 1000000, not 2.5"),
+    ({"num_envs": True}, "to 1000000, not True"),
+    ({"max_steps": 0}, "max_steps must be a whole number from 1 to 2147483647, not 0"),
     ({"red_agent": "blin"}, "unknown red agent 'blin'; allowed: bline, meander, sleep"),
     ({"red_agent": ""}, "unknown red agent ''"),
+    ({"red_agent": 3}, "red agents must be names, not 3"),
+    ({"red_agent": "bline,meander"}, "2 red agents were given for 1 environments"),
+    ({"num_envs": 10**20}, "whole number from 1 to 1000000"),
+    ({"max_steps": 10**30}, "whole number from 1 to 2147483647"),
+    ({"scenario": None}, "a scenario must be a Scenario or the path of its file, not None"),
     ({"edition": "newest"}, "unknown edition 'newest'; allowed: current, leaderboard"),
     ({"green_agent": "busy"}, "unknown green agent 'busy'; allowed: sleep, active"),
     ({"scenario": "nowhere.toml"}, "nowhere.toml: cannot read the scenario file"),
@@ -322,6 +349,7 @@ def test_impossible_settings_are_refused(options: dict[str, Any], complaint: str
     [
         (-1, None, "a seed must be a whole number"),
         (True, None, "a seed must be a whole number"),
+        (1.5, None, "a seed must be a whole number"),
         ([1, 2], None, "2 seeds were given for 3 environments"),
         ([1, 2, "x"], None, "a seed must be a whole number from 0 to 2\\*\\*64 - 1, not 'x'"),
         (0, {"speed": 9}, "unknown reset option 'speed'; allowed: red_agent, reset_mask"),

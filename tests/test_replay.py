@@ -192,6 +192,8 @@ def test_a_trace_with_a_missing_array_or_impossible_values_is_refused(
         ({"reward": np.zeros((3, 100))}, r"array 'reward' must have the shape \(96, 100\), not \(3, 100\)"),
         ({"reward": np.zeros((96, 100), np.int8)}, "array 'reward' has the wrong type int8"),
         ({"blue_action": np.zeros(0, np.uint8)}, "array 'blue_action' must have the shape"),
+        ({"obs": np.zeros((96, 100, 7), np.int64)}, "array 'obs' has the wrong type int64"),
+        ({"red_target": np.full((96, 100), -1, np.int8)}, "array 'red_target' does not fit array 'red_action'"),
         ({"n_steps": np.full(96, 101, np.uint16)}, "array 'n_steps' must be from 1 to 100"),
     ]
     for changes, complaint in cases:

@@ -115,6 +115,23 @@ DAMAGES = [
     ('broken_by_restore = ["HarakaRCE"]', 'broken_by_restore = ["Worm"]', "editions.leaderboard.broken_by_restore"),
     ("scan_forgets = true", "scan_forgets = 1", "field editions.current.scan_forgets must be of type bool, not 1"),
     ("guess_refused = 10", "guess_refused = 0", "field records.guess_refused must be from 1 to 100, not 0"),
+    ('users = ["User1", "User2", "User3", "User4"]', "users = []", "field red.bline.users must name at least one host"),
+    ('type = "ssh", ports', 'type = "shs", ports', "field hosts[0].services.type names 'shs', which is not known"),
+    (
+        'privileged = ["root",',
+        'privileged = ["rot",',
+        "field accounts.privileged names 'rot', under which no service runs",
+    ),
+    (
+        'retakes = ["Operational", "Enterprise"]',
+        'retakes = ["User", "User"]',
+        "red.meander.retakes has 'User' more than once",
+    ),
+    (
+        '"DiscoverNetworkServices", target = "$user"',
+        '"Impact", target = "$enterprise"',
+        "uses $enterprise before $user",
+    ),
     ('users = ["User1",', 'users = ["User0",', "field red.bline.users has 'User0', which must reveal exactly one host"),
 ]
 
@@ -130,6 +147,14 @@ def test_a_damaged_scenario_file_is_refused_with_the_place(tmp_path: Path, old: 
     assert complaint in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_edited_scenario_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(DEFAULT_SCENARIO.read_text())
+    assert load_scenario(path).reward.restore == 1.0
+    path.write_text(DEFAULT_SCENARIO.read_text().replace("restore = 1.0", "restore = 2.0"))
+    assert load_scenario(path).reward.restore == 2.0
 
 
 def test_too_many_hosts_are_refused(tmp_path: Path) -> None:

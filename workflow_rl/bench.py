@@ -149,7 +149,7 @@ def _start_up() -> tuple[float, float]:
         for _ in range(2):
             start = time.perf_counter()
             environment = os.environ | {CACHE_VARIABLE: directory}
-            subprocess.run([sys.executable, "-c", FIRST_STEP], env=environment, check=True)
+            subprocess.run([sys.executable, "-c", FIRST_STEP], env=environment, check=True, capture_output=True)
             times.append(time.perf_counter() - start)
     return times[0], times[1]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,8 @@ app = typer.Typer(
 bench_app = typer.Typer(help="Measured figures, each beside its reference in the same run.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 
+SECONDS_BETWEEN_LINES = 5.0
+
 Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
 Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
@@ -37,16 +40,29 @@ Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 def main() -> None:
     """Runs the program; what a user can mend becomes one sentence and exit code 2."""
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code)
     except UserError as error:
-        _say(f"Error: {error}")
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _fail(str(error))
+    except (KeyboardInterrupt, typer.Abort):
         _say("Interrupted.")
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail(f"cannot go on: {error.strerror or error}.")
+    except Exception as error:  # Typer's own complaints about the command line know how to put themselves
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(str(error.format_message()))
+
+
+def _fail(sentence: str) -> None:
+    _say(f"Error: {sentence}")
+    sys.exit(2)
 
 
 @app.callback(invoke_without_command=True)
@@ -138,14 +154,24 @@ def _say(line: str) -> None:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal; otherwise silence, for the work here takes seconds."""
+    """A progress bar on a terminal, otherwise a plain line now and then."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
+    done, last = 0, time.monotonic()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
-        yield lambda units: progress.advance(task, units)
+
+        def advance(units: int) -> None:
+            nonlocal done, last
+            done += units
+            progress.advance(task, units)
+            if not console.is_terminal and time.monotonic() - last > SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                _say(f"{what}: {done} of {total}")
+
+        yield advance
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
@@ -157,7 +183,8 @@ def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    Console(width=max(console.width, 80)).print(table)
 
 
 def _replay_json(total: ReplayResult, edition: str) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return self.game.states.copy()
 
     def reset(
-        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, Infos]:
         """Starts new episodes.
 
@@ -133,12 +133,12 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """
         game, options = self.game, dict(options or {})
         chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
-        if isinstance(seed, (int, np.integer)):
+        if seed is not None and not isinstance(seed, (list, tuple, np.ndarray)):
             super().reset(seed=check_seed(seed))
-        seeds = seeds_of(seed, self.num_envs)
+        seeds = seeds_of(seed, self.num_envs, self.np_random)
         if seeds is None and not game.started.all():
             seeds = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
-        game.reset(seeds, chosen, options)
+        game.reset(seeds, chosen, options, ("red_agent", "reset_mask"))
         return self._observations(), self._with_masks(game.start_infos(self.num_envs), chosen.copy())
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
@@ -224,7 +224,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         game = self.game
         if seed is not None:
             super().reset(seed=check_seed(seed))
-        seeds = seeds_of(seed, 1)
+        seeds = seeds_of(seed, 1, self.np_random)
         if seeds is None and not game.started.all():
             seeds = self.np_random.integers(2**63, size=1).astype(np.uint64)
         game.reset(seeds, np.ones(1, bool), dict(options or {}))
@@ -237,7 +237,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         if self._ended:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before the next step().")
-        if not isinstance(action, (int, np.integer)) or isinstance(action, bool):
+        if type(action) is not int or not 0 <= action < 256:
             action = check_single_action(action)
         self._action[0] = action
         observations, rewards, _, ended, before, level = self.game.step(self._action, autoreset=False)

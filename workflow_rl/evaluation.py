@@ -11,11 +11,13 @@ import numpy as np
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
+from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 
 CHALLENGE_LENGTHS = (30, 50, 100)
 BATCH = 2000  # episodes played side by side
+MOST_EPISODES = 10_000_000
 
 Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 """From packed observations (n_envs,) and a generator to actions (n_envs,)."""
@@ -42,7 +44,8 @@ def evaluate(
 ) -> dict[int, Cell]:
     """Plays ``n_episodes`` games and returns the mean sum of rewards over the first steps of each.
 
-    Episode e of a seed is the same game whatever ``n_episodes``; different seeds share no game.
+    Episode e of a seed is the same game whatever ``n_episodes``, for a policy without chance of its own; different
+    seeds share no game.
 
     Args:
         policy: blue.
@@ -54,10 +57,9 @@ def evaluate(
         progress: told how many more episodes are done.
     """
     check_choice("red agent", red_agent, RED_AGENTS)
-    if n_episodes < 2:
-        raise UserError(f"the number of episodes must be at least 2, not {n_episodes}.")
-    if seed < 0:
-        raise UserError(f"the seed must not be negative, not {seed}.")
+    if not 2 <= n_episodes <= MOST_EPISODES:
+        raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
+    check_seed(seed)
     seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent)]).generate_state(n_episodes, np.uint64)
     generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 1])
     returns = np.empty((n_episodes, len(lengths)))
@@ -65,15 +67,7 @@ def evaluate(
         batch = seeds[start : start + BATCH]
         returns[start : start + BATCH] = _play(policy, generator, red_agent, edition, batch, lengths)
         progress(len(batch))
-    return {
-        length: Cell(
-            mean=float(column.mean()),
-            standard_error=float(column.std(ddof=1) / np.sqrt(n_episodes)),
-            standard_deviation=float(column.std(ddof=1)),
-            episodes=n_episodes,
-        )
-        for length, column in zip(lengths, returns.T, strict=True)
-    }
+    return {length: cell_of(column) for length, column in zip(lengths, returns.T, strict=True)}
 
 
 def evaluate_table(
@@ -151,3 +145,9 @@ _REFERENCE: dict[str, Callable[[Scenario], Policy]] = {
     "reactive-remove": lambda scenario: _reactive(scenario, remove_users=True),
 }
 REFERENCE_POLICIES = tuple(_REFERENCE)
+
+
+def cell_of(returns: np.ndarray) -> Cell:
+    """Mean and errors of returns (n,)."""
+    deviation = float(returns.std(ddof=1))
+    return Cell(float(returns.mean()), deviation / float(np.sqrt(len(returns))), deviation, len(returns))

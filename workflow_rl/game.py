@@ -31,12 +31,14 @@ class Game:
         green_agent: str,
         scenario: Scenario | Path | str,
     ) -> None:
-        self.n_envs = positive_int("number of environments", n_envs)
-        self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps)
+        self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
+        self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
+        if not isinstance(scenario, (Scenario, Path, str)):
+            raise UserError(f"a scenario must be a Scenario or the path of its file, not {scenario!r}.")
         self.scenario = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
         self.tables = compile_tables(self.scenario, edition)
         self.states = allocate(self.n_envs)
-        self.set_red_agents(red_agent)
+        self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
         self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
         self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
         self.n_bits = BITS_PER_HOST * self.n_hosts
@@ -46,18 +48,26 @@ class Game:
         self.fixed_unit_type = np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
         self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
 
-    def set_red_agents(self, red_agent: str | Sequence[str]) -> None:
-        """Environment i is attacked by agent i of the list, which starts again at its end."""
+    def set_red_agents(self, red_agent: str | Sequence[str], chosen: np.ndarray) -> None:
+        """Environment i of those ``chosen`` is attacked by agent i of the list, which starts again at its end."""
         codes = [RED_AGENTS.index(name) for name in parse_red_agents(red_agent)]
-        self.states["red"] = np.resize(codes, self.n_envs)
+        if len(codes) > self.n_envs:
+            raise UserError(f"{len(codes)} red agents were given for {self.n_envs} environments.")
+        self.states["red"][chosen] = np.resize(codes, self.n_envs)[chosen]
 
-    def reset(self, seeds: np.ndarray | None, chosen: np.ndarray, options: dict[str, Any]) -> None:
+    def reset(
+        self,
+        seeds: np.ndarray | None,
+        chosen: np.ndarray,
+        options: dict[str, Any],
+        allowed: tuple[str, ...] = ("red_agent",),
+    ) -> None:
         """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
         unknown = set(options) - {"red_agent"}
         if unknown:
-            raise UserError(f"unknown reset option {sorted(unknown)[0]!r}; allowed: red_agent, reset_mask.")
+            raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
         if "red_agent" in options:
-            self.set_red_agents(options["red_agent"])
+            self.set_red_agents(options["red_agent"], chosen)
         reset_envs(
             self.states, self.tables, chosen, np.zeros(0, np.uint64) if seeds is None else seeds, seeds is not None
         )
@@ -98,10 +108,10 @@ class Game:
         }
 
 
-def positive_int(what: str, value: object) -> int:
-    """Returns ``value`` if it is a whole number of at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise UserError(f"{what} must be a whole number of at least 1, not {value!r}.")
+def positive_int(what: str, value: object, most: int) -> int:
+    """Returns ``value`` if it is a whole number from 1 to ``most``."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UserError(f"{what} must be a whole number from 1 to {most}, not {value!r}.")
     return int(value)
 
 
@@ -112,15 +122,15 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
-def seeds_of(seed: int | Sequence[int] | None, n_envs: int) -> np.ndarray | None:
-    """Seed of each environment, (n_envs,) uint64, or None."""
+def seeds_of(seed: Any, n_envs: int, fresh: np.random.Generator) -> np.ndarray | None:
+    """Seed of each environment, (n_envs,) uint64, or None; a None in a list becomes a random one from ``fresh``."""
     if seed is None:
         return None
-    if isinstance(seed, (int, np.integer)):
+    if not isinstance(seed, (list, tuple, np.ndarray)):
         return np.uint64(check_seed(seed)) + np.arange(n_envs, dtype=np.uint64)
     if len(seed) != n_envs:
         raise UserError(f"{len(seed)} seeds were given for {n_envs} environments.")
-    return np.array([check_seed(one) for one in seed], np.uint64)
+    return np.array([fresh.integers(2**63) if one is None else check_seed(one) for one in seed], np.uint64)
 
 
 def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
@@ -134,7 +144,10 @@ def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
 
 def check_actions(actions: Any, n_envs: int) -> np.ndarray:
     """Actions as int64; whether they exist is checked where they are played."""
-    array = np.asarray(actions)
+    try:
+        array = np.asarray(actions)
+    except ValueError:
+        raise UserError(f"actions must have the shape ({n_envs},), not rows of different lengths.") from None
     if array.dtype.kind not in "iu":
         raise UserError(f"actions must be whole numbers, not of type {array.dtype}.")
     if array.shape != (n_envs,):
@@ -144,6 +157,8 @@ def check_actions(actions: Any, n_envs: int) -> np.ndarray:
 
 def check_single_action(action: Any) -> int:
     """One action from anything that holds one whole number."""
+    if isinstance(action, int) and not isinstance(action, bool):
+        return max(-1, min(action, 2**31))  # out of range either way, and small enough for the engine to say so
     array = np.asarray(action)
     if array.dtype.kind not in "iu" or array.size != 1:
         raise UserError(f"an action must be one whole number, not {action!r}.")

@@ -143,10 +143,10 @@ def _forced_draws(trace: Trace, scenario: Scenario) -> np.ndarray:
         trace[name].astype(np.int64) for name in ("red_target", "exploit", "detect", "green_target")
     )
     aimed = (target >= 0) & np.isin(trace["red_action"], (SCAN, EXPLOIT, ESCALATE))
-    draws[..., Draw.PICK] = np.where(aimed, -1 - target, force(ABSENT))
-    draws[..., Draw.EXPLOIT] = np.where(exploit >= 0, -1 - exploits[exploit], force(ABSENT))
-    draws[..., Draw.DETECTED] = np.where(detect >= 0, -1 - detect, force(ABSENT))
-    draws[..., Draw.GREEN] = np.where(green >= 0, -1 - green, force(GREEN_SLEEPS))
+    draws[..., Draw.PICK] = force(np.where(aimed, target, ABSENT))
+    draws[..., Draw.EXPLOIT] = force(np.where(exploit >= 0, exploits[exploit], ABSENT))
+    draws[..., Draw.DETECTED] = force(np.where(detect >= 0, detect, ABSENT))
+    draws[..., Draw.GREEN] = force(np.where(green >= 0, green, GREEN_SLEEPS))
     return draws
 
 

@@ -271,6 +271,8 @@ def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
     >>> parse_red_agents("bline,meander")
     ('bline', 'meander')
     """
+    if not isinstance(red_agent, (str, list, tuple)):
+        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
     names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
     if not names:
         raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma list of them.")

@@ -22,7 +22,6 @@ HOST_VERBS = ("Analyse", "Remove", "Restore")
 T = TypeVar("T")
 
 
-@cache
 def load_scenario(path: Path = DEFAULT_SCENARIO) -> Scenario:
     """Reads and validates a scenario file.
 
@@ -30,9 +29,15 @@ def load_scenario(path: Path = DEFAULT_SCENARIO) -> Scenario:
         ScenarioError: the file is missing, is not TOML (with the line), or a field is wrong (with its name).
     """
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return _load(Path(path), Path(path).read_bytes())
     except OSError as error:
         raise ScenarioError(f"{path}: cannot read the scenario file ({error.strerror}).") from None
+
+
+@cache
+def _load(path: Path, content: bytes) -> Scenario:
+    try:
+        document = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{path}: not a text file in UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
@@ -132,6 +137,8 @@ def _unknown_names(scenario: Scenario) -> Iterator[tuple[str, str]]:
         references.append((f"hosts[{i}].unit_type", [host.unit_type], scenario.unit_types))
         references.append((f"hosts[{i}].os", [host.os], ("linux", "windows")))
         references.append((f"hosts[{i}].reveals", host.reveals, hosts))
+        types = [service.type for service in host.services]
+        references.append((f"hosts[{i}].services.type", types, ["", *(e.type for e in scenario.exploits)]))
     for i, decoy in enumerate(scenario.decoys):
         references.append((f"decoys[{i}].os", [decoy.os], ("", "linux", "windows")))
         references.append((f"decoys[{i}].imitates", [decoy.imitates], [e.type for e in scenario.exploits]))
@@ -189,7 +196,18 @@ def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
         "exploits.weight": [str(exploit.weight) for exploit in scenario.exploits],
         "blue.host_actions": scenario.blue.host_actions,
         "subnets.hosts": [host for subnet in scenario.subnets for host in subnet.hosts],
+        "red.meander.retakes": scenario.red.meander.retakes,
     }
+    for where, some in (("red.bline.users", scenario.red.bline.users), ("green.scans", scenario.green.scans)):
+        if not some:
+            yield where, "must name at least one host"
+    targets = [line.target for line in scenario.red.bline.program]
+    if "$enterprise" in targets and "$user" not in targets[: targets.index("$enterprise")]:
+        yield "red.bline.program", "uses $enterprise before $user"
+    accounts = {service.account for host in scenario.hosts for service in host.services}
+    for account in scenario.accounts.privileged:
+        if account not in accounts:
+            yield "accounts.privileged", f"names {account!r}, under which no service runs"
     for where, names in unique.items():
         for name in names:
             if list(names).count(name) > 1:

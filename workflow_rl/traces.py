@@ -25,7 +25,7 @@ TRACE_EXPLOITS = (
 TRACE_DECOYS = ("Apache", "Femitter", "HarakaSMPT", "Smss", "SSHD", "Svchost", "Tomcat", "Vsftpd")
 TRACE_PORTS = (21, 22, 25, 80, 135, 139, 443, 445, 3389, 3390, 53, 68)
 TRACE_SCANNED_BIT = 15
-TRACE_HOSTS = 13
+TRACE_HOSTS, TRACE_SUBNETS = 13, 3
 
 # array: dimensions after the episodes ("T" steps, a number: that many), range of values (None: any)
 _ARRAYS: dict[str, tuple[tuple[str | int, ...], tuple[int, int] | None]] = {
@@ -101,10 +101,10 @@ def load_trace(path: Path | str) -> Trace:
         raise TraceError(f"{path}: no such file.") from None
     except OSError as error:
         raise TraceError(f"{path}: cannot read the trace ({error.strerror or error}).") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TraceError(f"{path}: not an .npz trace, or a damaged one ({_first_line(error)}).") from None
+    except TraceError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, MemoryError):
+        raise TraceError(f"{path}: not an .npz trace, or a damaged one.") from None
     _check(str(path), arrays)
     return Trace(str(path), arrays)
 
@@ -146,14 +146,20 @@ def _check(path: str, arrays: dict[str, np.ndarray]) -> None:
         wanted = (shape[0], *(shape[1] if d == "T" else d for d in dimensions))
         if array.shape != wanted:
             raise TraceError(f"{path}: array {name!r} must have the shape {wanted}, not {array.shape}.")
-        if array.dtype.kind not in ("f" if name == "reward" else "iub"):
+        packed = name in ("obs", "obs0") and array.dtype != np.uint8
+        if packed or array.dtype.kind not in ("f" if name == "reward" else "iub"):
             raise TraceError(f"{path}: array {name!r} has the wrong type {array.dtype}.")
         if allowed is not None and (array.min() < allowed[0] or array.max() > allowed[1]):
             worst = array.min() if array.min() < allowed[0] else array.max()
             raise TraceError(f"{path}: array {name!r} holds {worst}; allowed: {allowed[0]} to {allowed[1]}.")
     if arrays["n_steps"].min() < 1 or arrays["n_steps"].max() > shape[1]:
         raise TraceError(f"{path}: array 'n_steps' must be from 1 to {shape[1]}.")
+    _check_targets(path, arrays["red_action"], arrays["red_target"])
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+def _check_targets(path: str, actions: np.ndarray, targets: np.ndarray) -> None:
+    """A sweep aims at a subnet, the other actions at a host, Sleep at nothing."""
+    sweep = actions == RED_ACTIONS.index("DiscoverRemoteSystems")
+    aimed = (actions > 0) & (actions < len(RED_ACTIONS))
+    if (targets[aimed] < 0).any() or (targets[sweep] >= TRACE_SUBNETS).any():
+        raise TraceError(f"{path}: array 'red_target' does not fit array 'red_action'.")

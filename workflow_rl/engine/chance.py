@@ -15,7 +15,7 @@ The rules mark the step ``irregular`` when they need a draw whose forced outcome
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workflow_rl.engine.bits import count, has, lowest, nth, wide, word
 from workflow_rl.engine.compiled import compiled
@@ -45,9 +45,8 @@ class Chance(NamedTuple):
     green: int
 
 
-@compiled
-def force(outcome: int) -> int:
-    """The draw that has ``outcome``."""
+def force(outcome: Any) -> Any:
+    """The draw that has ``outcome``; also for arrays."""
     return -1 - outcome
 
 

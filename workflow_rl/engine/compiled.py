@@ -1,16 +1,20 @@
 """The decorator for compiled functions, with a cache on disk that can never be stale.
 
 Numba decides whether a cached function is up to date by the file of that function alone: after an edit of a function
-that it *calls* in another file, the old machine code would still be used. Here the cache lives in a directory named
-after the text of every compiled file of the package, so any edit starts a new one.
+that it *calls*, or of a constant, in another file, the old machine code would still be used. Here the cache lives in a
+directory named after the text of every file of the package, so any edit starts a new one. A cache that cannot be read
+or written counts as empty.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import pickle
 import shutil
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +23,7 @@ import numba
 
 PACKAGE = Path(__file__).resolve().parent.parent
 CACHE_VARIABLE = "WORKFLOW_RL_CACHE_DIR"
-MARK = "@compiled"
+KEEP_SECONDS = 14 * 24 * 3600
 SETTINGS: Any = numba.core.config
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
 
@@ -44,7 +48,10 @@ def compiled(function: F) -> F:
 
 def _compile(function: F, **options: Any) -> F:
     decorate: Any = numba.njit(**OPTIONS, **options)
-    compiled_function: F = decorate(function)
+    dispatcher: Any = decorate(function)
+    if options.get("cache"):
+        dispatcher._cache = _Cache(dispatcher._cache)
+    compiled_function: F = dispatcher
     return compiled_function
 
 
@@ -64,12 +71,10 @@ def cache_directory() -> Path | None:
 
 @cache
 def source_digest() -> str:
-    """Digest of the text of all compiled files of the package."""
+    """Digest of the text of all files of the package, for constants of any of them may be part of the machine code."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_bytes()
-        if MARK.encode() in text:
-            digest.update(path.name.encode() + b"\0" + text)
+        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -83,7 +88,32 @@ def _writable(directory: Path) -> bool:
 
 
 def _remove_older(directory: Path) -> None:
-    """Removes the caches of older source texts; whoever still uses one compiles again, nothing worse."""
+    """Removes caches of other source texts that nobody has used for two weeks."""
+    os.utime(directory)
     for other in directory.parent.glob("compiled-*"):
-        if other != directory:
+        if other != directory and time.time() - other.stat().st_mtime > KEEP_SECONDS:
             shutil.rmtree(other, ignore_errors=True)
+
+
+class _Cache:
+    """Numba's cache of one function, for which a damaged entry or a full disk is a miss and not a failure."""
+
+    ERRORS = (OSError, EOFError, pickle.PickleError, ValueError, TypeError, KeyError, IndexError, AttributeError)
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, *arguments: Any) -> Any:
+        """The compiled function, or None."""
+        try:
+            return self._cache.load_overload(*arguments)
+        except self.ERRORS:
+            return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        """Keeps the compiled function, if possible."""
+        with contextlib.suppress(*self.ERRORS):
+            self._cache.save_overload(*arguments)
