@@ -20,7 +20,7 @@ ALLOWED = {
     "bench": {"engine", "env", "errors"},
     "cyborg_bench": {"cyborg_scenario", "scenario_file"},
     "cyborg_scenario": {"scenario"},
-    "evaluation": {"engine", "env", "errors", "scenario", "scenario_file"},
+    "evaluation": {"engine", "env", "errors", "game", "scenario", "scenario_file"},
     "replay": {"engine", "meander_check", "scenario", "traces"},
     "meander_check": {"scenario", "traces"},
     "traces": {"errors", "scenario"},

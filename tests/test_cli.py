@@ -93,7 +93,13 @@ def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(arguments: list[st
 
 def test_an_interrupt_ends_cleanly_with_a_word() -> None:
     command = [sys.executable, "-m", "workflow_rl.cli", "evaluate", "random", "--episodes", "5000000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job would ignore it
+    )
     time.sleep(8)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)

@@ -55,10 +55,10 @@ def test_the_vector_environment_equals_gymnasiums_vector_of_single_ones(
     seed: int, reds: str, edition: str, green: str, n_envs: int, max_steps: int, play: int
 ) -> None:
     options: dict[str, Any] = {"edition": edition, "green_agent": green, "max_steps": max_steps}
-    agents = reds.split(",")
+    agents = reds.split(",")[:n_envs]
     single = [lambda i=i: CageEnv(red_agent=agents[i % len(agents)], **options) for i in range(n_envs)]
     sync = SyncVectorEnv(single, autoreset_mode=AutoresetMode.SAME_STEP)
-    ours = CageVectorEnv(n_envs, red_agent=reds, **options)
+    ours = CageVectorEnv(n_envs, red_agent=agents, **options)
     assert same(ours.reset(seed=seed), sync.reset(seed=seed))
     generator = np.random.default_rng(play)
     for _ in range(30):

@@ -31,6 +31,7 @@ bench_app = typer.Typer(help="Measured figures, each beside its reference in the
 app.add_typer(bench_app, name="bench")
 
 SECONDS_BETWEEN_LINES = 5.0
+INTERRUPTED = 130
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
 Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
@@ -41,13 +42,15 @@ def main() -> None:
     """Runs the program; what a user can mend becomes one sentence and exit code 2."""
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # Typer's answer to Ctrl-C
+            _say("Interrupted.")
         sys.stdout.flush()
         sys.exit(code)
     except UserError as error:
         _fail(str(error))
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         _say("Interrupted.")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
