@@ -16,7 +16,31 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 # Who may import whom inside the package, downwards only.
 ALLOWED = {
-    "cli": {"bench", "errors", "evaluation", "replay", "scenario", "scenario_file", "traces", ""},
+    "cli": {
+        "bench", "bench_train", "config", "errors", "evaluation", "policy_evaluation", "replay", "run_store",
+        "scenario", "scenario_file", "tensorboard_log", "traces", "train_command", "trainer", "",
+    },
+    "train_command": {"config"},
+    "bench_train": {"bench", "collect", "config", "env", "errors", "rollout", "sb3_env", "trainer"},
+    "trainer": {
+        "collect", "config", "errors", "policy", "policy_evaluation", "policy_file", "ppo", "run_store", "scenario",
+        "scenario_file", "workflow",
+    },
+    "policy_evaluation": {"collect", "config", "errors", "evaluation", "game", "policy_file", "ppo", "workflow"},
+    "tensorboard_log": set(),
+    "policy_file": {"errors", "policy", "run_store"},
+    "run_store": {"config", "errors", ""},
+    "collect": {
+        "buffer", "compliance", "config", "env", "game", "ppo", "rollout", "scenario", "scenario_file", "workflow",
+    },
+    "ppo": {"buffer", "config", "policy"},
+    "buffer": {"engine", "rollout"},
+    "policy": {"rollout"},
+    "rollout": {"compliance", "engine"},
+    "compliance": {"engine", "scenario"},
+    "workflow": {"errors", "scenario_file"},
+    "config": {"errors"},
+    "sb3_env": set(),
     "bench": {"engine", "env", "errors"},
     "cyborg_bench": {"cyborg_scenario", "scenario_file"},
     "cyborg_scenario": {"scenario"},
@@ -32,13 +56,16 @@ ALLOWED = {
     "registration": set(),
     "errors": set(),
     "": {"env", "errors", "registration", "scenario_file"},
-}
+}  # fmt: skip
 # Which room may hold which library.
 LIBRARIES = {
     "numba": {"engine"},
     "llvmlite": {"engine"},
     "gymnasium": {"env", "registration"},
-    "typer": {"cli"},
+    "torch": {"policy", "policy_file", "ppo", "trainer", "bench_train", "tensorboard_log"},
+    "safetensors": {"run_store"},
+    "stable_baselines3": {"sb3_env", "bench_train"},
+    "typer": {"cli", "train_command"},
     "rich": {"cli"},
     "csle_cyborg": {"cyborg_bench"},
 }

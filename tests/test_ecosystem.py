@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 from workflow_rl import CageVectorEnv
 
 
-def adapter() -> Any:
+def adapter_of_the_documents() -> Any:
     """The class ``CageSB3VecEnv`` from docs/gymnasium.md."""
     text = (ROOT / "docs" / "gymnasium.md").read_text()
     code = next(
@@ -26,19 +26,30 @@ def adapter() -> Any:
     return names["CageSB3VecEnv"]
 
 
-def test_stable_baselines3_learns_through_the_adapter_of_the_documents() -> None:
-    sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra: dev)")
-    envs = adapter()(CageVectorEnv(8, red_agent="bline"))
-    model = sb3.PPO("MlpPolicy", envs, n_steps=100, batch_size=200, n_epochs=2, seed=0, device="cpu")
+@pytest.fixture(params=["docs", "package"])
+def adapter(request: pytest.FixtureRequest) -> Any:
+    """The adapter as the documents show it, and as the package has it."""
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra: dev)")
+    if request.param == "docs":
+        return adapter_of_the_documents()
+    from workflow_rl.sb3_env import CageSB3VecEnv
+
+    return CageSB3VecEnv
+
+
+def test_stable_baselines3_learns_through_the_adapter_of_the_documents(adapter: Any) -> None:
+    from stable_baselines3 import PPO
+
+    envs = adapter(CageVectorEnv(8, red_agent="bline"))
+    model = PPO("MlpPolicy", envs, n_steps=100, batch_size=200, n_epochs=2, seed=0, device="cpu")
     model.learn(total_timesteps=4_000)
-    returns = [episode["r"] for episode in model.ep_info_buffer]
+    returns = [episode["r"] for episode in model.ep_info_buffer or []]
     assert len(returns) == 40
     assert all(-2000 < value < 0 for value in returns)
 
 
-def test_the_adapter_hands_over_final_observations_and_returns() -> None:
-    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra: dev)")
-    envs, plain = adapter()(CageVectorEnv(3, max_steps=10)), CageVectorEnv(3, max_steps=10)
+def test_the_adapter_hands_over_final_observations_and_returns(adapter: Any) -> None:
+    envs, plain = adapter(CageVectorEnv(3, max_steps=10)), CageVectorEnv(3, max_steps=10)
     envs.seed(4)
     envs.reset()
     plain.reset(seed=4)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workflow_rl.errors import UserError
+from workflow_rl.train_command import PRESET_HELP, with_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,21 +111,82 @@ def replay(
 
 
 @app.command()
+@with_settings
+def train(
+    preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
+    run_dir: Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")] = None,
+    tensorboard: Annotated[bool, typer.Option(help="Write figures for TensorBoard.")] = True,
+    as_json: Json = False,
+    **values: Any,
+) -> None:
+    """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
+    from dataclasses import asdict
+
+    from workflow_rl.config import make_config
+    from workflow_rl.run_store import Run, read_result
+    from workflow_rl.tensorboard_log import TensorBoardLog
+    from workflow_rl.train_command import json_result, line, new_run_directory, summary
+    from workflow_rl.trainer import check_task, train_workflow
+
+    given = {name: value for name, value in values.items() if value is not None}
+    if resume is not None:
+        if given or preset or run_dir:
+            raise UserError("--resume goes on with the run's own settings; give no others.")
+        done = read_result(resume)
+        if done is not None:
+            raise UserError(f"{resume} is finished; there is nothing to resume.")
+        run = Run.open(resume)
+    else:
+        config = make_config(preset, **given)
+        check_task(config)
+        run = Run.create(run_dir or new_run_directory(preset or "train"), config)
+    _say(f"run: {run.path}")
+    log = TensorBoardLog(run.path) if tensorboard else None
+    shown = [0.0]
+
+    def say(event: dict[str, Any]) -> None:
+        if log:
+            log(event)
+        if time.monotonic() - shown[0] > 1.0:
+            shown[0] = time.monotonic()
+            _say(line(event))
+
+    result = train_workflow(run.config, run, say)
+    if log:
+        log.close()
+    run.close()
+    if as_json:
+        print(json_result(asdict(result)), flush=True)
+    else:
+        print(summary(asdict(result)))
+
+
+@app.command()
 def evaluate(
-    policy: Annotated[str, typer.Argument(help="sleep, random, reactive-restore or reactive-remove.")],
+    policy: Annotated[
+        str, typer.Argument(help="A run, a policy file, or sleep, random, reactive-restore, reactive-remove.")
+    ],
     red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander,sleep",
     edition: Edition = "current",
     episodes: Annotated[int, typer.Option(help="Games per red agent.")] = 1000,
+    greedy: Annotated[bool, typer.Option(help="Play the most probable action of a trained policy.")] = False,
+    workflow: Annotated[str, typer.Option(help="Workflow of a universal policy; default: the mean of all.")] = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
-    from workflow_rl.evaluation import evaluate_table, reference_policy
+    from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate_table, reference_policy
     from workflow_rl.scenario import parse_red_agents
 
-    blue, reds = reference_policy(policy), parse_red_agents(red_agent)
+    reds = parse_red_agents(red_agent)
     with _progress("evaluate", episodes * len(set(reds))) as advance:
-        table = evaluate_table(blue, red_agent, edition, episodes, seed, advance)
+        if policy not in REFERENCE_POLICIES and Path(policy).exists():
+            from workflow_rl.policy_evaluation import evaluate_policy_file
+
+            table = evaluate_policy_file(Path(policy), reds, edition, episodes, seed, greedy, workflow, advance)
+        else:
+            table = evaluate_table(reference_policy(policy), red_agent, edition, episodes, seed, advance)
     table = {"policy": policy, "edition": edition, "episodes": episodes, "seed": seed, **table}
     _result(table, as_json, lambda: _print_cells(table))
 
@@ -142,6 +204,19 @@ def bench_env_command(
 
     figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, _say)
     _result(figures, as_json, lambda: _print_bench_env(figures))
+
+
+@bench_app.command("train")
+def bench_train_command(
+    updates: Annotated[int, typer.Option(help="Updates of the fast path, per red agent.")] = 300,
+    plain_updates: Annotated[int, typer.Option(help="Updates of the plain path and of the network alone.")] = 12,
+    as_json: Json = False,
+) -> None:
+    """Transitions per second of training, beside the network's own arithmetic and stable-baselines3."""
+    from workflow_rl.bench_train import bench_train
+
+    figures = bench_train(updates, plain_updates, _say)
+    _result(figures, as_json, lambda: _print_bench_train(figures))
 
 
 def _result(value: dict[str, Any], as_json: bool, show: Callable[[], None]) -> None:
@@ -226,7 +301,12 @@ def _print_cells(table: dict[str, Any]) -> None:
         for red, cells in table["cells"].items()
     ]
     title = f"{table['policy']}: mean return ± standard error, {table['episodes']} episodes, {table['edition']} edition"
-    _table(title, ["red agent", *(f"{length} steps" for length in lengths)], rows)
+    columns = ["red agent", *(f"{length} steps" for length in lengths)]
+    if "compliance" in table:
+        columns += ["compliance", "counted fixes"]
+        for row, figures in zip(rows, table["compliance"].values(), strict=True):
+            row += [f"{figures['compliance']:.3f}", f"{figures['counted_fixes']:.1f}"]
+    _table(title, columns, rows)
     print(f"Total of all means: {table['total']:.2f}")
 
 
@@ -245,6 +325,20 @@ def _print_bench_env(figures: dict[str, Any]) -> None:
         )
     print(f"Start to first step: {figures['cold_start_s']:.1f} s cold, {figures['cached_start_s']:.1f} s cached")
     print(f"Memory: {figures['bytes_per_env']} bytes per environment, peak {figures['peak_memory_mb']:.0f} MB")
+
+
+def _print_bench_train(figures: dict[str, Any]) -> None:
+    rows = [
+        [f"fast path, {red}, {figures['updates']} updates from scratch", f"{figures[red]['transitions_per_s']:,.0f}"]
+        for red in ("bline", "meander")
+    ]
+    for red in ("bline", "meander"):
+        rate = figures[red]["sb3_transitions_per_s"]
+        rows.append([f"stable-baselines3, {red}", "not installed" if rate is None else f"{rate:,.0f}"])
+    for name in ("plain", "network_only", "plain_two_threads", "one_process", "two_process"):
+        rows.append([name.replace("_", " "), f"{figures[f'{name}_transitions_per_s']:,.0f}"])
+    _table("Training, 200 environments x 100 steps, 4 epochs, one thread", ["", "transitions/s"], rows)
+    print(f"Plain path over network only: {figures['ratio_to_network_only']:.2f}")
 
 
 if __name__ == "__main__":

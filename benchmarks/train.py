@@ -1,0 +1,22 @@
+"""Stores what ``workflow-rl bench train`` measures.
+
+python -m benchmarks.train
+"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.results import write_result
+from workflow_rl.bench_train import bench_train
+
+if __name__ == "__main__":
+    figures = bench_train(300, 12, say=lambda line: print(line, file=sys.stderr))
+    del figures["machine"]  # write_result adds it
+    for red in ("bline", "meander"):
+        if figures[red]["sb3_transitions_per_s"]:
+            figures[red]["ratio_to_sb3"] = figures[red]["transitions_per_s"] / figures[red]["sb3_transitions_per_s"]
+    figures["ratio_of_two_processes"] = (
+        figures["two_process_transitions_per_s"] / figures["one_process_transitions_per_s"]
+    )
+    print(write_result("train", "python -m benchmarks.train", figures))

@@ -1,0 +1,189 @@
+"""The two paths of an update give the same gradient; returns, advantages and loss agree with hand-computed cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflow_rl.buffer import ParallelTrajectoryBuffer, discounted
+from workflow_rl.collect import Collector, PlainCollector, workflow_codes
+from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.policy import OrderConditionedActorCritic
+from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.workflow import all_workflows
+
+
+def test_monte_carlo_returns_are_cut_at_the_end_of_an_episode() -> None:
+    rewards = np.array([[1.0, 2.0, 4.0, 8.0]])
+    ended = np.array([[False, True, False, True]])
+    advantages, values = np.empty_like(rewards), np.full_like(rewards, 0.25)
+    discounted(rewards, ended, values, np.array([99.0]), 0.5, 1.0, advantages)
+    assert (advantages + values).tolist() == [[2.0, 2.0, 8.0, 8.0]]
+
+
+def test_a_batch_that_ends_within_an_episode_is_continued_by_the_critic() -> None:
+    rewards, ended = np.array([[1.0, 1.0]]), np.zeros((1, 2), bool)
+    advantages, values = np.empty_like(rewards), np.zeros_like(rewards)
+    discounted(rewards, ended, values, np.array([4.0]), 0.5, 1.0, advantages)
+    assert advantages.tolist() == [[1.0 + 0.5 * (1.0 + 0.5 * 4.0), 3.0]]
+
+
+def test_generalised_advantages_agree_with_a_hand_computed_case() -> None:
+    rewards, ended = np.array([[1.0, 0.0, 2.0]]), np.array([[False, False, True]])
+    values, advantages = np.array([[0.5, 1.0, 1.5]]), np.empty((1, 3))
+    discounted(rewards, ended, values, np.array([7.0]), 0.9, 0.8, advantages)
+    deltas = [1.0 + 0.9 * 1.0 - 0.5, 0.0 + 0.9 * 1.5 - 1.0, 2.0 - 1.5]
+    last = deltas[2]
+    middle = deltas[1] + 0.72 * last
+    assert advantages[0] == pytest.approx([deltas[0] + 0.72 * middle, middle, last])
+
+
+def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows: int) -> ParallelTrajectoryBuffer:
+    """A batch of few distinct inputs with random rewards, as a rollout would leave it."""
+    generator = np.random.default_rng(seed)
+    buffer = ParallelTrajectoryBuffer(n_envs, n_steps)
+    pool = generator.integers(1 << 52, size=n_keys) | generator.integers(n_workflows, size=n_keys) << 52
+    picked = generator.integers(n_keys, size=(n_envs, n_steps))
+    used, rows = np.unique(picked, return_inverse=True)
+    buffer.batch.rows[:] = rows.reshape(picked.shape)
+    buffer.n_rows = len(used)
+    buffer.inputs.keys[: len(used)] = pool[used]
+    buffer.batch.actions[:] = generator.integers(145, size=picked.shape)
+    buffer.batch.rewards[:] = -generator.exponential(size=picked.shape)
+    buffer.batch.alignment[:] = generator.normal(size=picked.shape)
+    buffer.batch.ended[:] = generator.random(picked.shape) < 0.1
+    return buffer
+
+
+def learner(path: str, dtype: torch.dtype, n_workflows: int, **values: Any) -> ParallelOrderConditionedPPO:
+    codes = workflow_codes(all_workflows()[:n_workflows])
+    config = make_config("general", path=path, anneal=False, **values)
+    net = ParallelOrderConditionedPPO(config, codes).net.to(dtype)
+    return ParallelOrderConditionedPPO(config, codes, net)
+
+
+def gradients(ppo: ParallelOrderConditionedPPO) -> torch.Tensor:
+    return torch.cat([p.grad.double().ravel() for p in ppo.net.parameters() if p.grad is not None])
+
+
+BATCHES = {
+    "seed": st.integers(0, 2**32),
+    "n_envs": st.integers(1, 6),
+    "n_steps": st.integers(2, 40),
+    "n_keys": st.integers(1, 30),
+    "n_workflows": st.integers(1, 4),
+    "epochs": st.integers(1, 4),
+    "entropy": st.sampled_from([0.0, 0.01]),
+    "gae_lambda": st.sampled_from([1.0, 0.9]),
+    "normalise_advantages": st.booleans(),
+    "normalise_returns": st.booleans(),
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(**BATCHES)
+def test_the_fast_path_has_the_gradient_of_the_plain_one(
+    seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows: int, **values: Any
+) -> None:
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-4)):
+        found = []
+        for path in ("fast", "plain"):
+            buffer = random_batch(seed, n_envs, n_steps, n_keys, n_workflows)
+            ppo = learner(path, dtype, n_workflows, lr=1e-3, **values)
+            stats = ppo.update(buffer, buffer.keys[np.zeros(n_envs, int)])
+            found.append((gradients(ppo), stats))
+        (fast, fast_stats), (plain, plain_stats) = found
+        assert fast_stats.fast
+        assert not plain_stats.fast
+        assert float((fast - plain).norm() / plain.norm()) < tolerance
+        if dtype == torch.float64:
+            for name in ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction"):
+                assert getattr(fast_stats, name) == pytest.approx(getattr(plain_stats, name), rel=1e-8, abs=1e-10)
+
+
+def test_the_loss_agrees_with_a_hand_computed_case() -> None:
+    """One input, uniform policy: ratio 1, so the loss is minus the mean advantage and the entropy is log 145."""
+    buffer = random_batch(0, 1, 4, 1, 1)
+    buffer.batch.actions[:], buffer.batch.alignment[:] = [[0, 1, 2, 3]], 0.0
+    buffer.batch.rewards[:], buffer.batch.ended[:] = [[1.0, 2.0, 3.0, 6.0]], True
+    for path in ("fast", "plain"):
+        ppo = learner(path, torch.float64, 1, epochs=1, normalise_returns=False, entropy=0.0)
+        for parameter in ppo.net.parameters():
+            torch.nn.init.zeros_(parameter)
+        stats = ppo.update(buffer, buffer.keys)
+        assert stats.policy_loss == pytest.approx(-3.0)
+        assert stats.value_loss == pytest.approx((1 + 4 + 9 + 36) / 4)
+        assert stats.entropy == pytest.approx(np.log(145))
+        assert stats.kl == stats.clip_fraction == 0.0
+
+
+def small(path: str, **values: Any) -> TrainConfig:
+    return make_config("general", path=path, n_envs=6, update_steps=50, max_steps=25, seed=3, **values)
+
+
+@pytest.mark.parametrize("n_workflows", [0, 3])
+def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int) -> None:
+    """The same actions for the same generator state, the same rewards, alignment rewards and episodes."""
+    workflows = all_workflows()[:n_workflows]
+    config = small("auto", red_agent="meander", alignment_lambda=20.0)
+    ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
+    fast = Collector(6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,))
+    plain = PlainCollector.native(config, workflows, (1,))
+    for _ in range(3):
+        left, right = fast.collect(ppo), plain.collect(ppo)
+        assert np.array_equal(left.batch.actions, right.batch.actions)
+        assert np.array_equal(left.keys[left.batch.rows], right.keys[right.batch.rows])
+        assert left.batch.rewards == pytest.approx(right.batch.rewards)
+        assert left.batch.alignment == pytest.approx(right.batch.alignment, abs=1e-5)
+        assert np.array_equal(left.batch.ended, right.batch.ended)
+        mine, theirs = np.sort(left.finished_episodes(), order="env"), np.sort(right.finished_episodes(), order="env")
+        for name in ("counted", "compliant", "preventive", "env"):
+            assert np.array_equal(np.sort(mine[name]), np.sort(theirs[name]))
+        assert np.sort(mine["total"]) == pytest.approx(np.sort(theirs["total"]), abs=1e-4)
+        assert np.array_equal(fast.last_keys(), plain.last_keys())
+
+
+def test_the_compiled_actor_is_the_networks_own() -> None:
+    workflows = all_workflows()[:5]
+    codes = workflow_codes(workflows)
+    ppo = ParallelOrderConditionedPPO(make_config("general"), codes)
+    collector = Collector(10, 100, 100, "meander", "current", workflows, 0.0, 0)
+    buffer = collector.collect(ppo)
+    running = buffer.inputs.cumulative[: buffer.n_rows]
+    probabilities = np.diff(running, prepend=0.0, axis=1)
+    assert np.abs(probabilities - ppo.probabilities(buffer.keys)).max() < 1e-6
+    assert np.array_equal(buffer.inputs.best[: buffer.n_rows], ppo.probabilities(buffer.keys).argmax(axis=1))
+
+
+def test_widening_a_general_policy_for_a_workflow_changes_nothing_at_first() -> None:
+    general = OrderConditionedActorCritic(n_code=0)
+    wide = general.with_order(25)
+    inputs = torch.rand(9, 52)
+    coded = torch.cat([inputs, torch.rand(9, 25)], dim=1)
+    for left, right in zip(general(inputs), wide(coded), strict=True):
+        assert torch.allclose(left, right, atol=1e-6)
+
+
+def test_replayed_batches_take_part_in_the_update() -> None:
+    without, with_one = (learner("fast", torch.float32, 1, replay_batches=n) for n in (0, 2))
+    for ppo in (without, with_one):
+        for seed in (1, 2, 3):
+            buffer = random_batch(seed, 4, 30, 10, 1)
+            ppo.update(buffer, buffer.keys[np.zeros(4, int)])
+    assert len(with_one.recent) == 2
+    assert not torch.equal(gradients(without), gradients(with_one))
+
+
+def test_minibatches_visit_every_transition_once_per_epoch() -> None:
+    ppo = learner("auto", torch.float32, 1, minibatch=32, n_envs=4, update_steps=30, epochs=1)
+    buffer = random_batch(5, 4, 30, 10, 1)
+    data = ppo._samples(buffer, np.zeros((4, 30)), np.arange(120.0).reshape(4, 30))
+    parts = ppo._parts(data, 0)
+    assert [part.size for part in parts] == [32, 32, 32, 24]
+    assert sorted(float(value) for part in parts for value in part.returns) == list(range(120))
+    assert not ppo.update(buffer, buffer.keys[np.zeros(4, int)]).fast

@@ -1,0 +1,252 @@
+"""The training loop: presets, stop rules, learning, and runs that survive a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers import assert_refused, run, run_json
+from workflow_rl.config import PRESETS, TrainConfig, config_from_json, config_to_json, make_config
+from workflow_rl.errors import UserError
+from workflow_rl.policy_file import load_policy
+from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
+from workflow_rl.trainer import StopReason, Training, train_workflow
+
+WORKFLOW = "enterprise,user,op_server,op_host,defender"
+SMALL = {"n_envs": 20, "max_episodes": 6, "min_episodes": 2, "warm_updates": 3, "n_eval_episodes": 10}
+
+
+def small(**values: Any) -> TrainConfig:
+    return make_config(**(SMALL | values))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_trains_end_to_end_from_the_command_line(preset: str, tmp_path: Path) -> None:
+    short = ["--max-episodes", "2", "--min-episodes", "1", "--n-eval-episodes", "4", "--warm-updates", "1"]
+    task = [] if preset in ("general", "original", "universal") else ["--workflow", WORKFLOW]
+    short += ["--n-envs", "120"] if preset == "universal" else []
+    result = run_json("train", "--preset", preset, *task, *short, "--run-dir", tmp_path / "run", "--no-tensorboard")
+    wanted = {
+        "workflow", "compliance", "counted_fixes", "mean_return", "standard_error", "updates", "episodes",
+        "stop_reason", "seconds", "run",
+    }  # fmt: skip
+    assert wanted <= set(result)
+    assert result["stop_reason"] in ("max_episodes", "compliant")
+    assert result["mean_return"] < 0
+    assert load_policy(tmp_path / "run").workflow == (WORKFLOW if task else "")
+
+
+def test_presets_have_the_sizes_of_the_documents() -> None:
+    sizes = {name: (make_config(name).n_envs, make_config(name).batch, make_config(name).epochs) for name in PRESETS}
+    assert sizes["sequential"] == (1, 100, 4)
+    assert sizes["mini-batch"] == (1, 500, 4)
+    assert sizes["standard"] == (8, 2048, 4)
+    assert sizes["parallel-25"] == (25, 2500, 4)
+    assert sizes["parallel-200"] == (200, 20_000, 4)
+    assert sizes["aggressive"] == (500, 50_000, 4)
+    assert sizes["original"] == (200, 20_000, 6)
+    assert make_config("original").max_episodes * 200 == 100_000
+    assert config_from_json(json.loads(json.dumps(config_to_json(make_config("standard"))))) == make_config("standard")
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
+    def weights(seed: int) -> np.ndarray:
+        training = Training(small(preset="general", seed=seed), "main", None)
+        for _ in range(4):
+            training.step()
+        return np.concatenate([array.ravel() for array in training.ppo_arrays().values()])
+
+    assert np.array_equal(weights(1), weights(1))
+    assert not np.array_equal(weights(1), weights(2))
+
+
+def test_a_general_policy_learns_to_defend() -> None:
+    training = Training(make_config("general", max_episodes=120), "main", None)
+    events = [training.step() for _ in range(120)]
+    assert events[0]["return"] < -500
+    assert events[-1]["return"] > -60
+
+
+def test_a_workflow_that_is_followed_stops_the_training_after_confirmation() -> None:
+    training = Training(small(workflow=WORKFLOW, steady_updates=2, compliance_threshold=0.5, margin=0.1), "main", None)
+    asked: list[int] = []
+
+    class Sure:
+        compliance = 0.9
+
+    def evaluate(n_episodes: int, *_: Any, **__: Any) -> Sure:
+        asked.append(n_episodes)
+        return Sure()
+
+    training.evaluate = evaluate  # type: ignore[method-assign,assignment]
+    reasons = []
+    for update, compliance in enumerate([0.9, 0.55, 0.7, 0.7], 1):
+        training.update = update
+        reasons.append(training.should_stop({"compliance": compliance, "return": -1.0}))
+    assert reasons == [None, None, None, StopReason.COMPLIANT]
+    assert asked == [10]  # only the second steady update asked for fresh episodes
+
+
+def test_one_lucky_batch_is_not_compliance() -> None:
+    training = Training(small(workflow=WORKFLOW, steady_updates=1), "main", None)
+    training.update = 3
+    assert training.should_stop({"compliance": 1.0, "return": -1.0}) is None  # fresh episodes of a random policy say no
+
+
+def test_an_episode_without_a_counted_fix_counts_as_zero_for_the_stop_rule() -> None:
+    training = Training(small(workflow=WORKFLOW), "main", None)
+    training.latest[:10], training.latest[10:] = 1.0, np.nan
+    assert training.compliance() == 0.5
+
+
+def test_patience_ends_a_training_that_gains_nothing() -> None:
+    training = Training(small(workflow=WORKFLOW, patience=3, max_episodes=50), "main", None)
+    reasons = []
+    for update in range(1, 6):
+        training.update = update
+        reasons.append(training.should_stop({"compliance": 0.3, "return": -1.0}))
+    assert reasons[-1] is StopReason.PATIENCE
+
+
+def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
+    return read_tensors(path / "policy.safetensors")[0]
+
+
+@pytest.mark.parametrize("path", ["auto", "plain"])
+def test_a_run_killed_at_any_moment_and_resumed_has_the_same_weights(tmp_path: Path, path: str) -> None:
+    options = [
+        "--workflow", WORKFLOW, "--n-envs", "20", "--max-episodes", "40", "--min-episodes", "40", "--warm-updates",
+        "20", "--checkpoint-updates", "3", "--n-eval-episodes", "10", "--no-tensorboard", "--path", path,
+    ]  # fmt: skip
+    assert run("train", *options, "--run-dir", tmp_path / "whole").returncode == 0
+    killed = tmp_path / "killed"
+    command = [sys.executable, "-m", "workflow_rl.cli", "train"]
+    arguments = [*options, "--run-dir", str(killed)]
+    kills, moments = 0, random.Random(0)
+    for _ in range(12):
+        process = subprocess.Popen([*command, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        before = len(read_events(killed))
+        while process.poll() is None and len(read_events(killed)) <= before:
+            time.sleep(0.01)
+        time.sleep(moments.random() * 0.4)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait()
+        arguments = ["--resume", str(killed), "--no-tensorboard"]
+        if (killed / "result.json").exists():
+            break
+    if not (killed / "result.json").exists():
+        assert run("train", *arguments).returncode == 0
+    assert kills >= 2
+    whole, resumed = final_checkpoint(tmp_path / "whole"), final_checkpoint(killed)
+    assert whole.keys() == resumed.keys()
+    assert all(np.array_equal(whole[name], resumed[name]) for name in whole)
+    places = [(event["phase"], event["update"]) for event in read_events(killed)]
+    assert places == [(e["phase"], e["update"]) for e in read_events(tmp_path / "whole")]
+
+
+def test_a_run_directory_in_use_is_refused(tmp_path: Path) -> None:
+    held = Run.create(tmp_path / "run", small(workflow=WORKFLOW))
+    with pytest.raises(UserError, match="is in use by another process"):
+        Run.open(tmp_path / "run")
+    held.close()
+    Run.open(tmp_path / "run").close()
+    with pytest.raises(UserError, match="already holds a run"):
+        Run.create(tmp_path / "run", small(workflow=WORKFLOW))
+
+
+def test_a_cut_off_last_event_is_ignored_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"update": 1}\n{"upd')
+    assert read_events(tmp_path) == [{"update": 1}]
+    (tmp_path / "events.jsonl").write_text('{"upd\n{"update": 2}\n')
+    with pytest.raises(UserError, match=r"events.jsonl is damaged in line 1"):
+        read_events(tmp_path)
+
+
+def test_a_trained_policy_can_be_evaluated_and_used_as_a_warm_start(tmp_path: Path) -> None:
+    config = small(workflow=WORKFLOW)
+    held = Run.create(tmp_path / "run", config)
+    result = train_workflow(config, held)
+    held.close()
+    table = run_json("evaluate", tmp_path / "run", "--episodes", "20", "--red-agent", "bline")
+    assert set(table["cells"]["bline"]) == {"30", "50", "100"}
+    assert 0 <= table["compliance"]["bline"]["compliance"] <= 1
+    again = train_workflow(small(workflow=WORKFLOW, warm_start=str(tmp_path / "run")))
+    assert again.updates <= result.updates
+    assert (tmp_path / "run" / "progress.csv").read_text().startswith("phase,update,episodes,return")
+
+
+def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
+    arguments = ["--n-envs", "10", "--max-episodes", "3", "--min-episodes", "1", "--n-eval-episodes", "4"]
+    assert run("train", *arguments, "--run-dir", tmp_path / "run").returncode == 0
+    event = read_events(tmp_path / "run")[-1]
+    for name in (
+        "return", "alignment", "total", "compliance", "compliance_spread", "counted_fixes", "violations", "entropy",
+        "kl", "seconds_collect", "seconds_update", "transitions_per_s", "cpu_share", "memory_mb",
+    ):  # fmt: skip
+        assert event[name] is not None
+    assert list((tmp_path / "run" / "tensorboard").rglob("events.out.tfevents.*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--workflow", "user,user,op_server,enterprise,op_host,defender"], "'user' stands 2 times in the workflow"),
+        (["--workflow", "user,op_server"], "is missing from the workflow"),
+        (["--preset", "quick"], "unknown preset 'quick'; allowed: workflow, general"),
+        (
+            ["--preset", "standard", "--minibatch", "4096"],
+            "minibatch 4096 is larger than the batch of 2048 transitions",
+        ),
+        (["--n-envs", "0"], "n_envs must be a whole number of at least 1, not 0"),
+        (["--compliance-threshold", "1.2"], "compliance_threshold must be from 0 to 1, not 1.2"),
+        (["--lr", "nan"], "lr must be"),
+        (["--red-agent", "nobody"], "unknown red agent 'nobody'"),
+        (["--edition", "old"], "unknown edition 'old'"),
+        (["--device", "cuda"], "device 'cuda' was asked for, but there is none here"),
+        (["--workflow", WORKFLOW, "--universal"], "give either one workflow or --universal"),
+        (["--workflow", WORKFLOW, "--warm-start", "nowhere"], "nowhere: no such file"),
+        (["--resume", "nowhere"], "nowhere holds no run"),
+        (["--resume", "nowhere", "--n-envs", "3"], "--resume goes on with the run's own settings"),
+        (["--min-episodes", "9000"], "min_episodes 9000 is larger than max_episodes"),
+    ],
+)
+def test_bad_settings_are_one_sentence_and_exit_code_2(tmp_path: Path, arguments: list[str], complaint: str) -> None:
+    assert_refused(run("train", *arguments, cwd=tmp_path), complaint)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_damaged_policies_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    config = small(workflow=WORKFLOW)
+    held = Run.create(tmp_path / "run", config)
+    train_workflow(config, held)
+    held.close()
+    good = (tmp_path / "run" / "policy.safetensors").read_bytes()
+    cut = tmp_path / "cut.safetensors"
+    cut.write_bytes(good[: len(good) // 2])
+    arrays, meta = read_tensors(tmp_path / "run" / "policy.safetensors")
+    shape, other = tmp_path / "shape.safetensors", tmp_path / "other.safetensors"
+    write_tensors(shape, arrays | {"actor.0.weight": np.zeros((64, 52), np.float32)}, meta)
+    write_tensors(other, arrays, meta | {"format": "something"})
+    for path, complaint in (
+        (cut, "damaged"),
+        (shape, "'actor.0.weight' have the shape (64, 52)"),
+        (other, "not a policy"),
+    ):
+        assert_refused(run("evaluate", path), complaint)
+    (tmp_path / "run" / "checkpoint.safetensors").write_bytes(good[:100])
+    os.remove(tmp_path / "run" / "result.json")
+    done = run("train", "--resume", tmp_path / "run")
+    assert done.returncode == 2
+    assert "checkpoint.safetensors: damaged" in done.stderr

@@ -1,0 +1,212 @@
+"""Collects batches: the compiled rollout of the native engine, and the plain one through any vector environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.buffer import ParallelTrajectoryBuffer
+from workflow_rl.compliance import Compliance, type_masks
+from workflow_rl.config import TrainConfig
+from workflow_rl.env import CageVectorEnv
+from workflow_rl.game import Game
+from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.rollout import EPISODE_DTYPE, KEY_BITS, Task, rollout, sample_actions
+from workflow_rl.scenario import Scenario
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.workflow import Workflow, all_workflows
+
+ENVIRONMENTS, POLICY = 1, 2  # what a seed is for
+
+
+def derive_seeds(seed: int, purpose: tuple[int, ...], number: int) -> np.ndarray:
+    """Seeds that share nothing with those of another seed or purpose; (number,) uint64."""
+    return np.random.SeedSequence([seed, *purpose]).generate_state(number, np.uint64)
+
+
+def workflow_codes(workflows: tuple[Workflow, ...]) -> np.ndarray:
+    """One-hot codes; (n_workflows, 25), for a general policy (1, 0)."""
+    return np.stack([w.one_hot() for w in workflows]) if workflows else np.zeros((1, 0), np.float32)
+
+
+def workflows_of(config: TrainConfig) -> tuple[Workflow, ...]:
+    """The workflows that a training is about: all, one, or none."""
+    if config.universal:
+        return all_workflows()
+    return (Workflow.parse(config.workflow),) if config.workflow else ()
+
+
+class Collector:
+    """Plays the native engine with the compiled rollout and keeps what goes on from batch to batch.
+
+    Args:
+        n_envs: environments.
+        n_steps: steps of each in a batch.
+        max_steps: length of an episode.
+        red_agent: the opponent.
+        edition: the rules.
+        workflows: environment i has workflow i, round and round; none: a general policy.
+        alignment_lambda: strength of the alignment reward.
+        seed: of environments and policy.
+        purpose: further numbers that keep this collector's chance apart from others' of the same seed.
+        greedy: play the most probable action.
+    """
+
+    def __init__(
+        self,
+        n_envs: int,
+        n_steps: int,
+        max_steps: int,
+        red_agent: str,
+        edition: str,
+        workflows: tuple[Workflow, ...] = (),
+        alignment_lambda: float = 0.0,
+        seed: int = 0,
+        purpose: tuple[int, ...] = (),
+        greedy: bool = False,
+    ) -> None:
+        scenario = load_scenario()
+        self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
+        self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
+        self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
+        self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
+        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, scenario.n_actions, max_steps)
+        self.violations = np.zeros((len(scenario.unit_types),) * 2, np.int64)
+        strength = alignment_lambda if workflows else 0.0
+        self.task = make_task(scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy)
+
+    def collect(self, ppo: ParallelOrderConditionedPPO) -> ParallelTrajectoryBuffer:
+        """Plays one batch with the policy of ``ppo``."""
+        buffer = self.buffer
+        self.violations[:] = 0
+        buffer.n_rows, buffer.n_finished = rollout(
+            self.game.states, self.game.tables, self.generators, ppo.net.compiled_actor(ppo.codes), self.task,
+            self.episodes, buffer.inputs, buffer.batch, buffer.finished, self.violations,
+        )  # fmt: skip
+        return buffer
+
+    def last_keys(self) -> np.ndarray:
+        """Inputs after the batch; (n_envs,)."""
+        keys: np.ndarray = self.game.states["observation"] | self.task.workflows.astype(np.int64) << KEY_BITS
+        return keys
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that goes on from batch to batch, as plain arrays."""
+        return {
+            "states": self.game.states.view(np.uint8),
+            "generators": self.generators,
+            "episodes": self.episodes.view(np.uint8),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`arrays` gave."""
+        self.game.states[:] = arrays["states"].view(self.game.states.dtype)
+        self.generators[:] = arrays["generators"]
+        self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
+
+
+def make_task(
+    scenario: Scenario,
+    n_envs: int,
+    workflows: tuple[Workflow, ...],
+    max_steps: int,
+    alignment_lambda: float,
+    fixed_type: np.ndarray,
+    greedy: bool,
+) -> Task:
+    """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
+    orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
+    numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
+    return Task(numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), greedy)
+
+
+class PlainCollector:
+    """Plays any vector environment step by step: the network for every observation, no look-up, no compiled loop.
+
+    The same seed gives the same batch as :class:`Collector`, up to the rounding of the network's arithmetic.
+    """
+
+    def __init__(
+        self, envs: Any, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...] = ()
+    ) -> None:
+        scenario, n = envs.scenario, envs.num_envs
+        self.envs, self.config = envs, config
+        self.buffer = ParallelTrajectoryBuffer(n, config.update_steps, scenario.n_actions, config.max_steps, False)
+        fixed_type = np.zeros(scenario.n_actions, np.int8)
+        strength = config.alignment_lambda if workflows else 0.0
+        self.task = make_task(scenario, n, workflows, config.max_steps, strength, fixed_type, False)
+        self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength)
+        self.episodes = np.zeros(n, EPISODE_DTYPE)
+        self.generators = derive_seeds(config.seed, (*purpose, POLICY), n)
+        envs.reset(seed=derive_seeds(config.seed, (*purpose, ENVIRONMENTS), n).tolist())
+
+    @classmethod
+    def native(cls, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...]) -> PlainCollector:
+        """On the native engine's vector environment."""
+        envs = CageVectorEnv(config.n_envs, config.red_agent, config.edition, config.max_steps)
+        return cls(envs, config, workflows, purpose)
+
+    def collect(self, ppo: ParallelOrderConditionedPPO) -> ParallelTrajectoryBuffer:
+        """Plays one batch with the policy of ``ppo``."""
+        buffer, batch = self.buffer, self.buffer.batch
+        size = batch.rows.size
+        batch.rows[:] = np.arange(size).reshape(batch.rows.shape)
+        keys = buffer.inputs.keys.reshape(batch.rows.shape)
+        buffer.n_rows, buffer.n_finished = size, 0
+        for step in range(batch.rows.shape[1]):
+            keys[:, step] = self.last_keys()
+            batch.actions[:, step] = sample_actions(ppo.probabilities(keys[:, step]), self.generators)
+            _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
+            batch.rewards[:, step], batch.ended[:, step] = rewards, terminated | truncated
+            batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
+            self._end_episodes(batch.rewards[:, step], batch.alignment[:, step], batch.ended[:, step])
+        return buffer
+
+    def last_keys(self) -> np.ndarray:
+        """The current inputs; (n_envs,)."""
+        keys: np.ndarray = self.envs.packed_observations | self.task.workflows.astype(np.int64) << KEY_BITS
+        return keys
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that goes on from batch to batch, as plain arrays."""
+        counts = self.compliance
+        return {
+            "states": self.envs.game.states.view(np.uint8),
+            "generators": self.generators,
+            "episodes": self.episodes.view(np.uint8),
+            "counts": np.stack([counts.counted, counts.compliant, counts.preventive]),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`arrays` gave."""
+        self.envs.game.states[:] = arrays["states"].view(self.envs.game.states.dtype)
+        self.generators[:] = arrays["generators"]
+        self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
+        self.compliance.counted[:], self.compliance.compliant[:], self.compliance.preventive[:] = arrays["counts"]
+
+    @property
+    def violations(self) -> np.ndarray:
+        """Violations by fixed and due unit type, since the start."""
+        return self.compliance.violations
+
+    def _count(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
+        fixed, before = infos["fixed_unit_type"], infos["compromised_before"]
+        if ended.any():
+            final = infos["final_info"]
+            fixed = np.where(ended, final["fixed_unit_type"], fixed)
+            before = np.where(ended[:, None], final["compromised_before"], before)
+        return self.compliance.update(fixed, before)
+
+    def _end_episodes(self, rewards: np.ndarray, alignment: np.ndarray, ended: np.ndarray) -> None:
+        self.episodes["total"] += rewards
+        self.episodes["alignment"] += alignment
+        rows = np.flatnonzero(ended)
+        for name in ("counted", "compliant", "preventive"):
+            self.episodes[name] = getattr(self.compliance, name)
+        self.episodes["env"] = np.arange(len(self.episodes))
+        start = self.buffer.n_finished
+        self.buffer.finished[start : start + len(rows)] = self.episodes[rows]
+        self.buffer.n_finished += len(rows)
+        self.episodes[rows] = np.zeros(1, EPISODE_DTYPE)
+        self.compliance.start_episodes(ended)

@@ -1,0 +1,180 @@
+"""Settings of a training: one frozen dataclass, the presets as sets of values, to and from JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from workflow_rl.errors import UserError
+
+UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package
+PATHS = ("auto", "fast", "plain")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def _setting(default: Any, help_text: str) -> Any:
+    return field(default=default, metadata={"help": help_text})
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Every value of one training; the help texts are those of ``workflow-rl train --help``."""
+
+    workflow: str = _setting("", "Order of unit types, highest priority first; empty: a general policy.")
+    universal: bool = _setting(False, "One policy for all workflows: each environment has its own.")
+    red_agent: str = _setting("bline", "bline, meander, sleep, or a comma list = mixed.")
+    edition: str = _setting("current", "Edition of CybORG 2.1: current or leaderboard.")
+    seed: int = _setting(0, "Same seed, same result.")
+    n_envs: int = _setting(200, "Environments side by side.")
+    update_steps: int = _setting(100, "Steps of each environment between two updates.")
+    max_steps: int = _setting(100, "Length of an episode.")
+    max_episodes: int = _setting(50, "Stop after this many episodes per environment.")
+    min_episodes: int = _setting(5, "Do not stop for compliance before this many episodes per environment.")
+    compliance_threshold: float = _setting(0.95, "Compliance at which a workflow counts as followed.")
+    margin: float = _setting(0.01, "The batches must exceed the threshold by this much ...")
+    steady_updates: int = _setting(3, "... in so many updates in a row, before fresh episodes are asked to confirm it.")
+    patience: int = _setting(0, "Stop after so many updates without a gain of 1 %; 0: never.")
+    alignment_lambda: float = _setting(100.0, "Strength of the alignment reward.")
+    warm_start: str = _setting(
+        "none", "Start from none, general (trained first), universal (comes along), a policy or a run."
+    )
+    warm_updates: int = _setting(200, "Updates of the general policy that a warm start begins with.")
+    epochs: int = _setting(4, "Passes over each batch.")
+    minibatch: int = _setting(0, "Transitions per gradient step; 0: the full batch.")
+    lr: float = _setting(0.002, "Learning rate of Adam, betas 0.9 and 0.99.")
+    anneal: bool = _setting(False, "Lower learning rate and entropy coefficient to 0 over the training.")
+    gamma: float = _setting(0.99, "Discount.")
+    gae_lambda: float = _setting(1.0, "1: Monte-Carlo returns; below: generalised advantage estimation.")
+    clip: float = _setting(0.2, "Clip of the probability ratio.")
+    entropy: float = _setting(0.0, "Weight of the entropy bonus.")
+    value_weight: float = _setting(0.5, "Weight of the value loss.")
+    max_grad_norm: float = _setting(0.0, "Largest norm of a gradient; 0: not limited.")
+    normalise_returns: bool = _setting(True, "Centre and scale the returns of each batch.")
+    normalise_advantages: bool = _setting(False, "Centre and scale the advantages of each batch.")
+    replay_batches: int = _setting(0, "Recent batches used again in each update, with importance correction.")
+    hidden: int = _setting(64, "Width of the two hidden layers.")
+    n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation.")
+    path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
+    device: str = _setting("auto", "auto, cpu or cuda.")
+    checkpoint_updates: int = _setting(25, "Updates between two checkpoints.")
+
+    @property
+    def conditioned(self) -> bool:
+        """Does the policy see a workflow?"""
+        return bool(self.workflow) or self.universal
+
+    @property
+    def batch(self) -> int:
+        """Transitions per update."""
+        return self.n_envs * self.update_steps
+
+    @property
+    def max_updates(self) -> int:
+        """Updates until every environment has played ``max_episodes``."""
+        return -(-self.max_episodes * self.max_steps // self.update_steps)
+
+
+_DOCUMENTS: dict[str, Any] = {"alignment_lambda": 30.0, "warm_start": "none", "steady_updates": 1, "margin": 0.0}
+PRESETS: dict[str, dict[str, Any]] = {
+    "workflow": {},  # warm_start: by opponent, see make_config
+    "general": {"warm_start": "none", "max_episodes": 3000, "lr": 0.003, "entropy": 0.01, "anneal": True},
+    "universal": {
+        "universal": True, "warm_start": "general", "warm_updates": 30, "n_envs": 480, "max_episodes": 900,
+        "min_episodes": 900, "lr": 0.003, "epochs": 8, "entropy": 0.01, "anneal": True,
+    },
+    "sequential": _DOCUMENTS | {"n_envs": 1},
+    "mini-batch": _DOCUMENTS | {"n_envs": 1, "update_steps": 500},
+    "standard": _DOCUMENTS | {"n_envs": 8, "update_steps": 256, "minibatch": 64},
+    "parallel-25": _DOCUMENTS | {"n_envs": 25, "min_episodes": 10},
+    "parallel-200": _DOCUMENTS,
+    "aggressive": _DOCUMENTS | {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
+    "original": {"warm_start": "none", "epochs": 6, "max_episodes": 500},
+}  # fmt: skip
+PRESET_WORDS = {
+    "workflow": "one workflow, from a warm start; the default with --workflow",
+    "general": "no workflow, learning rate and entropy annealed; the default without --workflow",
+    "universal": "one policy for all 120 workflows",
+    "sequential": "the documents' sequential trainer: 1 environment, an update per episode",
+    "mini-batch": "1 environment, an update per 5 episodes",
+    "standard": "8 environments, 2048 transitions, minibatches of 64",
+    "parallel-25": "the documents' first parallel version",
+    "parallel-200": "the documents' current configuration, from scratch",
+    "aggressive": "500 environments, at most 20 episodes each",
+    "original": "the original train.py: no workflow, 20,000 steps per update, 100,000 episodes",
+}
+
+
+def make_config(preset: str = "", **values: Any) -> TrainConfig:
+    """A preset with some values changed; without a name the preset that suits the task.
+
+    >>> make_config("parallel-25").batch
+    2500
+    >>> make_config(workflow="user,op_server,enterprise,op_host,defender").warm_start
+    'universal'
+    """
+    if not preset:
+        preset = "universal" if values.get("universal") else "workflow" if values.get("workflow") else "general"
+    if preset not in PRESETS:
+        raise UserError(f"unknown preset {preset!r}; allowed: {', '.join(PRESETS)}.")
+    known = {item.name: item for item in fields(TrainConfig)}
+    for name in values:
+        if name not in known:
+            raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
+    suited = {} if preset != "workflow" else {"warm_start": _warm_start(values.get("red_agent", TrainConfig.red_agent))}
+    config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
+    check_config(config)
+    return config
+
+
+def _warm_start(red_agent: object) -> str:
+    """The universal policy where there is one for this opponent, else a general one that is trained first."""
+    return "universal" if red_agent in UNIVERSAL_FOR else "general"
+
+
+def check_config(config: TrainConfig) -> None:
+    """Refuses values of the wrong type and impossible numbers with a sentence that names them."""
+    for item in fields(config):
+        value, kind = getattr(config, item.name), type(item.default)
+        right = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
+        if not right or (isinstance(value, bool) and kind is not bool) or value != value:
+            raise UserError(f"{item.name} must be of type {kind.__name__}, not {value!r}.")
+    for name in ("n_envs", "update_steps", "max_steps", "max_episodes", "epochs", "hidden", "checkpoint_updates"):
+        _at_least(config, name, 1)
+    for name in ("min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed", "steady_updates"):
+        _at_least(config, name, 0)
+    _at_least(config, "n_eval_episodes", 2)
+    for name, low, high in (
+        ("compliance_threshold", 0.0, 1.0), ("margin", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
+        ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("value_weight", 0.0, 1e3),
+        ("max_grad_norm", 0.0, 1e9), ("alignment_lambda", 0.0, 1e6),
+    ):  # fmt: skip
+        if not low <= getattr(config, name) <= high:
+            raise UserError(f"{name} must be from {low:g} to {high:g}, not {getattr(config, name)}.")
+    if config.minibatch > config.batch:
+        raise UserError(
+            f"minibatch {config.minibatch} is larger than the batch of {config.batch} transitions "
+            f"({config.n_envs} environments x {config.update_steps} steps)."
+        )
+    if config.min_episodes > config.max_episodes:
+        raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
+    for name, allowed in (("path", PATHS), ("device", DEVICES)):
+        if getattr(config, name) not in allowed:
+            raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")
+
+
+def _at_least(config: TrainConfig, name: str, least: int) -> None:
+    if getattr(config, name) < least:
+        raise UserError(f"{name} must be a whole number of at least {least}, not {getattr(config, name)}.")
+
+
+def config_to_json(config: TrainConfig) -> dict[str, Any]:
+    """All values by name."""
+    return asdict(config)
+
+
+def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
+    """The settings that :func:`config_to_json` wrote."""
+    config = TrainConfig(**values)
+    check_config(config)
+    return config

@@ -1,0 +1,173 @@
+"""How well a network defends and follows its workflows, on fresh episodes of the compiled rollout."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.collect import Collector, workflow_codes
+from workflow_rl.config import TrainConfig
+from workflow_rl.errors import UserError
+from workflow_rl.evaluation import CHALLENGE_LENGTHS, MOST_EPISODES, Cell, cell_of
+from workflow_rl.game import check_seed
+from workflow_rl.policy_file import PolicyFile, load_policy
+from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.workflow import Workflow, all_workflows
+
+
+@dataclass(frozen=True)
+class WorkflowCell:
+    """Figures of a network on fresh episodes of one workflow; an episode without a counted fix has compliance 0."""
+
+    mean_return: float
+    standard_error: float
+    compliance: float
+    counted_fixes: float
+    preventive_fixes: float
+    returns: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures over all workflows of a network; the key is None for a general policy."""
+
+    by_workflow: dict[Workflow | None, WorkflowCell]
+
+    def _mean(self, name: str) -> float:
+        return float(np.mean([getattr(cell, name) for cell in self.by_workflow.values()]))
+
+    @property
+    def mean_return(self) -> float:
+        """Mean return."""
+        return self._mean("mean_return")
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean return."""
+        errors = [cell.standard_error for cell in self.by_workflow.values()]
+        return float(np.sqrt(np.sum(np.square(errors)))) / len(errors)
+
+    @property
+    def compliance(self) -> float:
+        """Mean compliance."""
+        return self._mean("compliance")
+
+    @property
+    def worst_compliance(self) -> float:
+        """Compliance of the workflow that is followed worst."""
+        return min(cell.compliance for cell in self.by_workflow.values())
+
+    @property
+    def counted_fixes(self) -> float:
+        """Counted fixes per episode."""
+        return self._mean("counted_fixes")
+
+    def returns(self, length: str) -> Cell:
+        """Returns over the first ``length`` steps, averaged over workflows."""
+        cells = [cell.returns[length] for cell in self.by_workflow.values()]
+        error = float(np.sqrt(np.sum([cell.standard_error**2 for cell in cells]))) / len(cells)
+        deviation = float(np.sqrt(np.mean([cell.standard_deviation**2 for cell in cells])))
+        mean = float(np.mean([cell.mean for cell in cells]))
+        return Cell(mean, error, deviation, sum(cell.episodes for cell in cells))
+
+
+def evaluate_network(
+    ppo: ParallelOrderConditionedPPO,
+    workflows: tuple[Workflow, ...],
+    red_agent: str,
+    edition: str,
+    n_episodes: int,
+    max_steps: int,
+    seed: int,
+    purpose: tuple[int, ...],
+    greedy: bool = False,
+    lengths: Sequence[int] = (),
+) -> Evaluation:
+    """Plays ``n_episodes`` fresh games of each workflow (of none: of a general policy) in the compiled rollout.
+
+    Args:
+        ppo: the policy; its codes are those of ``workflows``.
+        workflows: what to evaluate; environment chance is the same for each of them.
+        red_agent: the opponent.
+        edition: the rules.
+        n_episodes: games of each workflow.
+        max_steps: length of a game.
+        seed: of the games, and
+        purpose: further numbers that keep them apart from others of the same seed.
+        greedy: play the most probable action.
+        lengths: also give returns over the first so many steps.
+    """
+    cells: dict[Workflow | None, WorkflowCell] = {}
+    for number, workflow in enumerate(workflows or (None,)):
+        chosen = (workflow,) if workflow else ()
+        collector = Collector(
+            n_episodes, max_steps, max_steps, red_agent, edition, chosen, 0.0, seed, purpose, greedy
+        )  # fmt: skip
+        buffer = collector.collect(_with_code(ppo, number))
+        episodes = buffer.finished_episodes()
+        sums = np.cumsum(buffer.batch.rewards, axis=1, dtype=np.float64)
+        defined = episodes["counted"] > 0
+        cells[workflow] = WorkflowCell(
+            mean_return=float(episodes["total"].mean()),
+            standard_error=float(episodes["total"].std(ddof=1) / np.sqrt(n_episodes)),
+            compliance=float(np.where(defined, episodes["compliant"] / np.maximum(episodes["counted"], 1), 0.0).mean()),
+            counted_fixes=float(episodes["counted"].mean()),
+            preventive_fixes=float(episodes["preventive"].mean()),
+            returns={str(length): cell_of(sums[:, length - 1]) for length in lengths},
+        )
+    return Evaluation(cells)
+
+
+def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderConditionedPPO:
+    """The same policy, with only one of its workflows' codes."""
+    one = copy.copy(ppo)
+    one.codes = ppo.codes[number : number + 1]
+    return one
+
+
+def evaluate_policy_file(
+    path: Path,
+    red_agents: Sequence[str],
+    edition: str,
+    n_episodes: int,
+    seed: int,
+    greedy: bool,
+    workflow: str,
+    progress: Callable[[int], None],
+) -> dict[str, Any]:
+    """Evaluates a trained policy against each red agent; see :func:`evaluation.evaluate_table` for the form.
+
+    ``compliance`` has, for each red agent, compliance and counted fixes; absent for a general policy.
+    """
+    if not 2 <= n_episodes <= MOST_EPISODES:
+        raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
+    check_seed(seed)
+    policy = load_policy(path)
+    workflows = _workflows(policy, workflow)
+    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
+    cells: dict[str, Any] = {}
+    compliance: dict[str, Any] = {}
+    for red in dict.fromkeys(red_agents):
+        found = evaluate_network(
+            ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS
+        )
+        cells[red] = {str(length): asdict(found.returns(str(length))) for length in CHALLENGE_LENGTHS}
+        compliance[red] = {"compliance": found.compliance, "counted_fixes": found.counted_fixes}
+        progress(n_episodes)
+    total = sum(cell["mean"] for row in cells.values() for cell in row.values())
+    about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
+    return about | {"cells": cells, "total": total} | ({"compliance": compliance} if workflows else {})
+
+
+def _workflows(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
+    """The workflows to evaluate: the policy's own, the one asked for, or all."""
+    if policy.universal:
+        return (Workflow.parse(workflow),) if workflow else all_workflows()
+    if workflow and workflow != policy.workflow:
+        raise UserError(f"the policy follows {policy.workflow or 'no workflow'}, not {workflow}.")
+    return (Workflow.parse(policy.workflow),) if policy.workflow else ()

@@ -1,0 +1,56 @@
+"""A trained policy as one small file: weights in safetensors, what it is for as JSON. Loading executes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from workflow_rl.errors import UserError
+from workflow_rl.policy import OrderConditionedActorCritic
+from workflow_rl.run_store import read_tensors, write_tensors
+
+FORMAT = "workflow_rl policy 1"
+_SIZES = ("n_bits", "n_code", "n_actions", "hidden")
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """A network and what it was trained for."""
+
+    net: OrderConditionedActorCritic
+    workflow: str
+    universal: bool
+    red_agent: str
+    edition: str
+
+
+def save_policy(path: Path, policy: PolicyFile) -> None:
+    """Writes the policy atomically."""
+    sizes = {name: getattr(policy.net, name) for name in _SIZES}
+    about = {name: getattr(policy, name) for name in ("workflow", "universal", "red_agent", "edition")}
+    arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
+    write_tensors(path, arrays, {"format": FORMAT} | sizes | about)
+
+
+def load_policy(path: Path) -> PolicyFile:
+    """Reads a policy file, or the policy of a run directory."""
+    if path.is_dir():
+        path = path / "policy.safetensors"
+        if not path.exists():
+            raise UserError(f"{path.parent} holds no trained policy (policy.safetensors is missing).")
+    arrays, meta = read_tensors(path)
+    if meta.get("format") != FORMAT:
+        raise UserError(f"{path}: not a policy file.")
+    net = OrderConditionedActorCritic(**{name: int(meta[name]) for name in _SIZES})
+    wanted = {name: tuple(value.shape) for name, value in net.state_dict().items()}
+    found = {name: array.shape for name, array in arrays.items()}
+    if wanted != found:
+        name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
+        raise UserError(f"{path}: weights {name!r} have the shape {found.get(name)}, not {wanted.get(name)}.")
+    if (net.n_bits, net.n_actions) != (52, 145) or net.n_code not in (0, 25):
+        sizes = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
+        raise UserError(f"{path}: a policy of {sizes} does not fit the challenge.")
+    net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+    return PolicyFile(net, meta["workflow"], meta["universal"], meta["red_agent"], meta["edition"])

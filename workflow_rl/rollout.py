@@ -1,0 +1,266 @@
+"""One compiled loop for a whole rollout: engine, policy and compliance, the network evaluated once per distinct input.
+
+During a rollout the policy is fixed and blue's input is 52 bits and a workflow, so inputs repeat. The first time that
+an input occurs, the actor is evaluated and its distribution kept in a row; afterwards it is looked up. Environments do
+not depend on each other, so each plays all its steps in one go.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from workflow_rl.compliance import COMPLIANT, PREVENTIVE, VIOLATION, due_type, judge_fix, rate
+from workflow_rl.engine.bits import lowest, wide, word
+from workflow_rl.engine.chance import mix, sample
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.state import compromised_hosts, reset_one
+from workflow_rl.engine.step import step_one
+
+KEY_BITS = 52  # a key is the packed observation, and above it the number of the workflow
+EMPTY = -1
+GOLDEN = 0x9E3779B97F4A7C15
+SCALE = 2.0**-53
+
+EPISODE_DTYPE = np.dtype(
+    [
+        ("total", np.float64),  # sum of environment rewards
+        ("alignment", np.float64),  # sum of alignment rewards
+        ("counted", np.int32),
+        ("compliant", np.int32),
+        ("preventive", np.int32),
+        ("env", np.int32),
+    ],
+    align=True,
+)
+
+
+Episode: TypeAlias = Any
+"""A record of :data:`EPISODE_DTYPE`, as Numba sees it."""
+
+
+class Actor(NamedTuple):
+    """The actor's weights for compiled code, transposed: inputs first."""
+
+    first: np.ndarray  # (n_bits, hidden)
+    order_bias: np.ndarray  # (n_workflows, hidden): bias of the first layer plus what the workflow's code adds
+    second: np.ndarray  # (hidden, hidden)
+    second_bias: np.ndarray
+    third: np.ndarray  # (hidden, n_actions)
+    third_bias: np.ndarray
+
+
+class Inputs(NamedTuple):
+    """The distinct inputs of a rollout, found by an open hash table."""
+
+    slots: np.ndarray  # (2**k,) int32: row, or EMPTY
+    keys: np.ndarray  # (capacity,) int64: key of each row
+    cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
+    best: np.ndarray  # (capacity,) int16: the most probable action
+
+
+class Batch(NamedTuple):
+    """What a rollout records; (n_envs, n_steps) each."""
+
+    rows: np.ndarray  # int32: row of the input the action was chosen from
+    actions: np.ndarray  # int16
+    rewards: np.ndarray  # float32: of the environment
+    alignment: np.ndarray  # float32
+    ended: np.ndarray  # bool: the episode ended with this step
+
+
+class Task(NamedTuple):
+    """What the rollout needs to know beside the weights."""
+
+    workflows: np.ndarray  # (n_envs,) int16: number of each environment's workflow in `orders`
+    orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
+    masks: np.ndarray  # (n_types,) int64: hosts of each unit type
+    fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action fixes, -1 for none
+    max_steps: int
+    alignment_lambda: float
+    greedy: bool
+
+
+@compiled
+def evaluate_actor(actor: Actor, key: int, probabilities: np.ndarray, hidden: np.ndarray) -> None:
+    """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is room to work in."""
+    a, b = hidden[0], hidden[1]
+    workflow, bits = key >> KEY_BITS, key & ((1 << KEY_BITS) - 1)
+    for j in range(a.shape[0]):
+        a[j] = actor.order_bias[workflow, j]
+    while bits:
+        bit = lowest(bits)
+        bits &= bits - 1
+        for j in range(a.shape[0]):
+            a[j] += actor.first[bit, j]
+    for j in range(a.shape[0]):
+        a[j] = np.tanh(a[j])
+        b[j] = actor.second_bias[j]
+    for k in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            b[j] += a[k] * actor.second[k, j]
+    for j in range(probabilities.shape[0]):
+        probabilities[j] = actor.third_bias[j]
+    for k in range(b.shape[0]):
+        value = np.float32(np.tanh(b[k]))
+        for j in range(probabilities.shape[0]):
+            probabilities[j] += value * actor.third[k, j]
+    top = probabilities[0]
+    for j in range(probabilities.shape[0]):
+        top = max(top, probabilities[j])
+    total = np.float32(0)
+    for j in range(probabilities.shape[0]):
+        probabilities[j] = np.exp(probabilities[j] - top)
+        total += probabilities[j]
+    for j in range(probabilities.shape[0]):
+        probabilities[j] /= total
+
+
+@compiled
+def find_row(inputs: Inputs, key: int, n_rows: int) -> int:
+    """Row of ``key``; if it is new, it gets row ``n_rows``."""
+    mask = inputs.slots.shape[0] - 1
+    slot = wide(mix(word(key)) & word(mask))
+    while True:
+        row = inputs.slots[slot]
+        if row == EMPTY:
+            inputs.slots[slot] = n_rows
+            inputs.keys[n_rows] = key
+            return n_rows
+        if inputs.keys[row] == key:
+            return wide(row)
+        slot = (slot + 1) & mask
+
+
+@compiled
+def accumulate(inputs: Inputs, row: int) -> None:
+    """Turns the probabilities of a row into running sums and notes the most probable action."""
+    line = inputs.cumulative[row]
+    best = 0
+    for j in range(line.shape[0]):
+        if line[j] > line[best]:
+            best = j
+    inputs.best[row] = best
+    total = np.float32(0)
+    for j in range(line.shape[0]):
+        total += line[j]
+        line[j] = total
+
+
+@compiled
+def choose(line: np.ndarray, u: float) -> int:
+    """The first action whose running sum exceeds ``u`` times the whole, by bisection."""
+    level = np.float32(u * line[line.shape[0] - 1])
+    low, high = 0, line.shape[0] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if line[middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
+def start_episode(episode: Episode) -> None:
+    """Clears the running counts of one environment."""
+    episode.total, episode.alignment = 0.0, 0.0
+    episode.counted, episode.compliant, episode.preventive = 0, 0, 0
+
+
+@compiled
+def count_fix(episode: Episode, violations: np.ndarray, kind: int, fixed: int, due: int, strength: float) -> float:
+    """Counts a fix in the environment's episode; returns the alignment reward."""
+    before = rate(episode.compliant, episode.counted)
+    if kind == PREVENTIVE:
+        episode.preventive += 1
+    elif kind == COMPLIANT:
+        episode.compliant += 1
+        episode.counted += 1
+    elif kind == VIOLATION:
+        episode.counted += 1
+        violations[fixed, due] += 1
+    return strength * (rate(episode.compliant, episode.counted) - before)
+
+
+@compiled
+def rollout(
+    states: np.ndarray,
+    tables: np.ndarray,
+    generators: np.ndarray,
+    actor: Actor,
+    task: Task,
+    episodes: np.ndarray,
+    inputs: Inputs,
+    batch: Batch,
+    finished: np.ndarray,
+    violations: np.ndarray,
+) -> tuple[int, int]:
+    """Plays ``batch.rows.shape[1]`` steps of every environment with the actor's policy.
+
+    Args:
+        states: (n_envs,) of STATE_DTYPE, changed in place.
+        tables: (1,) of TABLES_DTYPE.
+        generators: (n_envs,) uint64, the policy's own chance, changed in place.
+        actor: weights.
+        task: workflows, compliance, length of episodes.
+        episodes: (n_envs,) of EPISODE_DTYPE, running counts, changed in place.
+        inputs: distinct inputs; cleared and filled.
+        batch: transitions, written.
+        finished: of EPISODE_DTYPE with room for every episode that can end, written.
+        violations: (n_types, n_types) int64, added to: fixed type, type that was due.
+
+    Returns the number of distinct inputs and of episodes that ended.
+    """
+    t, hidden = tables[0], np.empty((2, actor.second.shape[0]), np.float32)
+    inputs.slots[:] = EMPTY
+    n_rows, n_finished = 0, 0
+    for i in range(states.shape[0]):
+        s, episode = states[i], episodes[i]
+        order = task.orders[task.workflows[i]]
+        high = wide(task.workflows[i]) << KEY_BITS
+        for step in range(batch.rows.shape[1]):
+            row = find_row(inputs, s.observation | high, n_rows)
+            if row == n_rows:
+                evaluate_actor(actor, s.observation | high, inputs.cumulative[row], hidden)
+                accumulate(inputs, row)
+                n_rows += 1
+            generators[i] += word(GOLDEN)
+            u = wide(mix(generators[i]) >> word(11)) * SCALE
+            action = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
+            due = due_type(order, task.masks, compromised_hosts(s, t))
+            fixed = wide(task.fixed_type[action])
+            reward = step_one(s, t, action, sample(s)) / 10.0
+            bonus = count_fix(episode, violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda)
+            episode.total += reward
+            episode.alignment += bonus
+            batch.rows[i, step], batch.actions[i, step] = row, action
+            batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
+            batch.ended[i, step] = s.step == task.max_steps
+            if batch.ended[i, step]:
+                episode.env = i
+                finished[n_finished] = episode
+                n_finished += 1
+                start_episode(episode)
+                reset_one(s, t)
+    return n_rows, n_finished
+
+
+@compiled
+def sample_actions(probabilities: np.ndarray, generators: np.ndarray) -> np.ndarray:
+    """One action per environment by the same rule as in :func:`rollout`.
+
+    Args:
+        probabilities: (n_envs, n_actions) float32, turned into running sums.
+        generators: (n_envs,) uint64, changed in place.
+    """
+    actions = np.empty(probabilities.shape[0], np.int64)
+    for i in range(probabilities.shape[0]):
+        total = np.float32(0)
+        for j in range(probabilities.shape[1]):
+            total += probabilities[i, j]
+            probabilities[i, j] = total
+        generators[i] += word(GOLDEN)
+        actions[i] = choose(probabilities[i], wide(mix(generators[i]) >> word(11)) * SCALE)
+    return actions

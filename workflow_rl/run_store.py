@@ -1,0 +1,204 @@
+"""Run: one training or search in its own directory, from which it can be resumed, repeated and reported on.
+
+    config.json             all settings, seed, versions, commit; written once
+    events.jsonl            one line per update, only ever added to
+    progress.csv            the same as a table
+    checkpoint.safetensors  weights, optimiser, generators, engine states, counters; replaced atomically
+    policy.safetensors      the trained policy
+    result.json             written last: the run is finished
+
+Nothing in it is code: weights are safetensors, the rest is JSON, so loading never executes anything. A line of
+events.jsonl that was cut off by a crash is ignored; lines after the last checkpoint are dropped when the run is
+resumed, for the updates they tell of are made again, with the same outcome.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+import workflow_rl
+from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.errors import UserError
+
+
+class Run:
+    """A run directory that this process holds; see the module for what is in it."""
+
+    def __init__(self, path: Path, config: TrainConfig) -> None:
+        self.path, self.config = path, config
+        self._lock = _hold(path)
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig) -> Run:
+        """A new run; refuses a directory that already holds one."""
+        if (path / "config.json").exists():
+            raise UserError(f"{path} already holds a run; resume it or choose another directory.")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            run = cls(path, config)
+            about = {"config": config_to_json(config), "versions": versions(), "commit": commit()}
+            write_atomically(path / "config.json", json.dumps(about, indent=1).encode())
+        except OSError as error:
+            raise UserError(f"{path}: cannot write there ({error.strerror}).") from None
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """An existing run."""
+        return cls(path, read_config(path))
+
+    def log(self, event: dict[str, Any]) -> None:
+        """Adds one event; whole or not at all."""
+        with open(self.path / "events.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
+    def events(self) -> list[dict[str, Any]]:
+        """All events so far."""
+        return read_events(self.path)
+
+    def drop_events_after(self, phase: str, update: int, phases: list[str]) -> None:
+        """Forgets events of updates that will be made again after a resume, and writes the table anew."""
+        place = (phases.index(phase), update)
+        kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
+        write_atomically(self.path / "events.jsonl", "".join(json.dumps(event) + "\n" for event in kept).encode())
+
+    def save_checkpoint(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        """Replaces the checkpoint."""
+        write_tensors(self.path / "checkpoint.safetensors", arrays, meta)
+
+    def load_checkpoint(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """Arrays and counters of the last checkpoint; None before the first."""
+        path = self.path / "checkpoint.safetensors"
+        return read_tensors(path) if path.exists() else None
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Writes the table of the updates and the result."""
+        events = self.events()
+        if events:
+            text = io.StringIO()
+            table = csv.DictWriter(text, fieldnames=list(events[0]))
+            table.writeheader()
+            table.writerows(events)
+            write_atomically(self.path / "progress.csv", text.getvalue().encode())
+        write_atomically(self.path / "result.json", json.dumps(result, indent=1).encode())
+
+    def close(self) -> None:
+        """Lets others use the directory."""
+        os.close(self._lock)
+
+
+def read_config(path: Path) -> TrainConfig:
+    """Settings of the run in ``path``."""
+    try:
+        about = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        return config_from_json(about["config"])
+    except OSError:
+        raise UserError(f"{path} holds no run (config.json cannot be read).") from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path}/config.json is damaged ({error}).") from None
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """Result of the run in ``path``; None while it is not finished."""
+    try:
+        result: dict[str, Any] = json.loads((path / "result.json").read_text(encoding="utf-8"))
+        return result
+    except FileNotFoundError:
+        return None
+    except (OSError, json.JSONDecodeError) as error:
+        raise UserError(f"{path}/result.json is damaged ({error}).") from None
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Events of the run in ``path``; a last line that was cut off is left out."""
+    try:
+        lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    events = []
+    for number, line in enumerate(lines):
+        try:
+            events.append(json.loads(line))
+        except json.JSONDecodeError:
+            if number < len(lines) - 1:
+                raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.") from None
+    return events
+
+
+def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+    """Writes named arrays and a JSON object into one safetensors file, atomically."""
+    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    try:
+        write_atomically(path, save(plain, {"meta": json.dumps(meta)}))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
+
+
+def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and JSON object of a file of :func:`write_tensors`."""
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            meta = json.loads((file.metadata() or {})["meta"])
+            return {name: file.get_tensor(name) for name in file.keys()}, meta  # noqa: SIM118 (no mapping)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file.") from None
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise UserError(f"{path}: damaged, or not one of our files ({str(error).splitlines()[0]}).") from None
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replaces a file in one go: whoever reads it sees the old or the new content, also after a crash."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result may depend on."""
+    from importlib.metadata import version
+
+    names = ("numpy", "numba", "torch", "gymnasium", "safetensors")
+    return {"workflow_rl": workflow_rl.__version__, "python": platform.python_version()} | {
+        n: version(n) for n in names
+    }
+
+
+def commit() -> str:
+    """Commit of the source, where it is a git checkout."""
+    try:
+        git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _hold(path: Path) -> int:
+    """Locks the directory until this process ends, however it ends."""
+    try:
+        handle = os.open(path / ".lock", os.O_CREAT | os.O_RDWR)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be used as a run directory ({error.strerror}).") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise UserError(f"{path} is in use by another process.") from None
+    return handle

@@ -1,0 +1,30 @@
+"""Writes the figures of each update for TensorBoard, into the run's own directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+
+
+class TensorBoardLog:
+    """Told of each update; one graph per figure, the warm start's beside the training's."""
+
+    def __init__(self, run: Path) -> None:
+        self.directory = run / "tensorboard"
+        self.writers: dict[str, SummaryWriter] = {}
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Adds the figures of one update."""
+        phase, update = event["phase"], event["update"]
+        if phase not in self.writers:
+            self.writers[phase] = SummaryWriter(str(self.directory / phase), purge_step=update)
+        for name, value in event.items():
+            if isinstance(value, (int, float)) and name not in ("update", "fast"):
+                self.writers[phase].add_scalar(name, value, update)
+
+    def close(self) -> None:
+        """Writes what is still to be written."""
+        for writer in self.writers.values():
+            writer.close()

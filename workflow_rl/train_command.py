@@ -1,0 +1,87 @@
+"""``workflow-rl train``: its options are the fields of TrainConfig, its output a line per update and the result."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workflow_rl.config import PRESET_WORDS, PRESETS, TrainConfig
+
+PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives ``command`` one option per field of TrainConfig; those not given on the command line are None."""
+    parameters = []
+    for item in fields(TrainConfig):
+        kind: Any = type(item.default)
+        default = PRESETS["workflow"].get(item.name, item.default)
+        text = f"{item.metadata['help']} [default: {default if default != '' else 'none'}]"
+        name = f"--{item.name.replace('_', '-')}"
+        names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name]
+        option = typer.Option(*names, help=text, show_default=False)
+        annotation = Annotated[kind | None, option]
+        parameters.append(
+            inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        )
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+
+    def wrapped(**values: Any) -> None:
+        command(**values)
+
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    wrapped.__signature__ = inspect.Signature([*own, *parameters])  # type: ignore[attr-defined]
+    return wrapped
+
+
+def new_run_directory(name: str) -> Path:
+    """A directory under runs/ that does not exist yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1000):
+        path = Path("runs") / (f"{stamp}-{name}" + (f"-{number}" if number else ""))
+        if not path.exists():
+            return path
+    raise FileExistsError(f"runs/{stamp}-{name}")
+
+
+def line(event: dict[str, Any]) -> str:
+    """One update in words."""
+    words = [f"{event['phase']} {event['update']:4}"]
+    if event["return"] is not None:
+        words.append(f"return {event['return']:8.2f}")
+        words.append(f"compliance {event['compliance']:.3f} ± {event['compliance_spread']:.3f}")
+        words.append(f"fixes {event['counted_fixes']:5.1f}")
+    words.append(f"entropy {event['entropy']:.2f}")
+    words.append(f"{event['transitions_per_s'] / 1e6:.2f} M transitions/s")
+    return "  ".join(words)
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The result in words."""
+    kept = {name: value for name, value in result.items() if name != "by_workflow"}
+    what = f"Workflow {kept['workflow']}" if kept["workflow"] else "General policy"
+    lines = [
+        f"{what}: stopped by {kept['stop_reason']} after {kept['updates']} updates, {kept['episodes']} episodes, "
+        f"{kept['seconds']:.1f} s.",
+        f"Mean return {kept['mean_return']:.2f} ± {kept['standard_error']:.2f} on fresh episodes "
+        f"(most probable actions: {kept['greedy_mean_return']:.2f}).",
+    ]
+    if kept["workflow"]:
+        lines.append(
+            f"Compliance {kept['compliance']:.3f} (worst workflow {kept['worst_compliance']:.3f}) with "
+            f"{kept['counted_fixes']:.1f} counted fixes per episode."
+        )
+    lines.append(f"Everything is in {kept['run']}.")
+    return "\n".join(lines)
+
+
+def json_result(result: dict[str, Any]) -> str:
+    """The result as one line of JSON."""
+    return json.dumps({name: value for name, value in result.items() if name != "by_workflow"})

@@ -1,0 +1,341 @@
+"""The one training loop: collect a batch, learn from it, look at the stop rules. Every preset goes through here."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from workflow_rl.collect import Collector, PlainCollector, workflow_codes, workflows_of
+from workflow_rl.config import UNIVERSAL_FOR, TrainConfig
+from workflow_rl.errors import UserError
+from workflow_rl.policy import OrderConditionedActorCritic
+from workflow_rl.policy_evaluation import Evaluation, evaluate_network
+from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
+from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
+from workflow_rl.run_store import Run
+from workflow_rl.scenario import check_choice, parse_red_agents
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.workflow import Workflow
+
+BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
+PHASES = [BASE, MAIN]
+UNIVERSAL_POLICIES = Path(__file__).parent / "data"
+CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, for their seeds
+UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
+UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
+
+Say = Callable[[dict[str, Any]], None]
+
+
+class StopReason(Enum):
+    """Which rule ended a training."""
+
+    COMPLIANT = "compliant"
+    MAX_EPISODES = "max_episodes"
+    PATIENCE = "patience"
+
+
+@dataclass(frozen=True)
+class WorkflowResult:
+    """What came out of a training: figures of fresh episodes, ``greedy`` ones with the most probable actions."""
+
+    workflow: str
+    compliance: float
+    counted_fixes: float
+    mean_return: float
+    standard_error: float
+    updates: int
+    episodes: int
+    stop_reason: str
+    seconds: float
+    run: str
+    greedy_compliance: float
+    greedy_mean_return: float
+    worst_compliance: float
+    red_agent: str
+    edition: str
+    seed: int
+
+
+class Training:
+    """One phase: a collector, a learner, and the counters of the stop rules."""
+
+    def __init__(self, config: TrainConfig, phase: str, net: OrderConditionedActorCritic | None) -> None:
+        self.config, self.phase = config, phase
+        self.workflows = workflows_of(config)
+        codes = workflow_codes(self.workflows)
+        self.ppo = ParallelOrderConditionedPPO(config, codes, net)
+        self.collector = self._collector()
+        self.latest = np.full(config.n_envs, np.nan)  # compliance of each environment's latest episode
+        self.update, self.streak, self.best, self.since_best = 0, 0, -np.inf, 0
+
+    def _collector(self) -> Collector | PlainCollector:
+        config = self.config
+        if config.path == "plain" or choose_device(config.device) != "cpu":
+            return PlainCollector.native(config, self.workflows, (PHASES.index(self.phase),))
+        return Collector(
+            config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
+            config.alignment_lambda, config.seed, (PHASES.index(self.phase),),
+        )  # fmt: skip
+
+    @property
+    def progress(self) -> float:
+        """Share of the updates that are over."""
+        return self.update / self.config.max_updates
+
+    def step(self) -> dict[str, Any]:
+        """One update; returns what there is to know about it."""
+        start, cpu = time.perf_counter(), time.process_time()
+        buffer = self.collector.collect(self.ppo)
+        collected = time.perf_counter()
+        stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress)
+        end = time.perf_counter()
+        self.update += 1
+        episodes = buffer.finished_episodes()
+        rates = np.where(episodes["counted"] > 0, episodes["compliant"] / np.maximum(episodes["counted"], 1), np.nan)
+        self.latest[episodes["env"]] = rates
+        event: dict[str, Any] = {
+            "phase": self.phase,
+            "update": self.update,
+            "episodes": int(self.update * self.config.batch // self.config.max_steps),
+            "return": _mean(episodes["total"]),
+            "alignment": _mean(episodes["alignment"]),
+            "total": _mean(episodes["total"] + episodes["alignment"]),
+            "compliance": self.compliance(),
+            "compliance_spread": float(np.nan_to_num(self.latest).std()),
+            "counted_fixes": _mean(episodes["counted"]),
+            "preventive_fixes": _mean(episodes["preventive"]),
+            "violations": int(self.collector.violations.sum()),
+            **asdict(stats),
+            "seconds_collect": collected - start,
+            "seconds_update": end - collected,
+            "transitions_per_s": self.config.batch / (end - start),
+            "cpu_share": (time.process_time() - cpu) / (end - start),
+            "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+        if torch.cuda.is_available() and self.ppo.device.type == "cuda":
+            event["gpu_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
+        return event
+
+    def compliance(self) -> float:
+        """Mean over environments of the latest episode's compliance, undefined ones as 0."""
+        return float(np.nan_to_num(self.latest).mean())
+
+    def should_stop(self, event: dict[str, Any]) -> StopReason | None:
+        """Looks at the stop rules after an update."""
+        config = self.config
+        if self.phase == MAIN and config.conditioned and self._follows(event["compliance"]):
+            return StopReason.COMPLIANT
+        if self.update >= config.max_updates:
+            return StopReason.MAX_EPISODES
+        gained = event["compliance"] if config.conditioned else event["return"]
+        if np.isfinite(gained) and gained > self.best + 0.01 * (1.0 if config.conditioned else abs(self.best)):
+            self.best, self.since_best = gained, 0
+        elif not np.isfinite(self.best) and np.isfinite(gained):
+            self.best = gained
+        else:
+            self.since_best += 1
+        if config.patience and self.since_best >= config.patience:
+            return StopReason.PATIENCE
+        return None
+
+    def _follows(self, compliance: float) -> bool:
+        """Is the workflow followed, steadily and on fresh episodes?"""
+        config = self.config
+        self.streak = self.streak + 1 if compliance >= min(1.0, config.compliance_threshold + config.margin) else 0
+        if self.update * config.update_steps < config.min_episodes * config.max_steps:
+            return False
+        if config.universal:
+            due = self.update % UNIVERSAL_CHECK == 0
+            return (
+                due and self.evaluate(UNIVERSAL_EPISODES, CONFIRMATION).worst_compliance >= config.compliance_threshold
+            )
+        if self.streak < max(1, config.steady_updates):
+            return False
+        confirmed = self.evaluate(config.n_eval_episodes, CONFIRMATION).compliance >= config.compliance_threshold
+        self.streak = self.streak if confirmed else 0
+        return confirmed
+
+    def evaluate(self, n_episodes: int, purpose: int, greedy: bool = False) -> Evaluation:
+        """Fresh episodes, whose chance depends on the purpose and on the number of updates."""
+        config = self.config
+        return evaluate_network(
+            self.ppo, self.workflows, config.red_agent, config.edition, n_episodes, config.max_steps, config.seed,
+            (purpose, self.update), greedy,
+        )  # fmt: skip
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The complete state as plain arrays."""
+        return self.ppo_arrays() | self.collector.arrays() | {"latest": self.latest, "scale": self.ppo.scale}
+
+    def ppo_arrays(self) -> dict[str, np.ndarray]:
+        """Weights and the optimiser's memory."""
+        arrays = {f"net.{name}": value.cpu().numpy() for name, value in self.ppo.net.state_dict().items()}
+        for number, state in self.ppo.optimizer.state_dict()["state"].items():
+            arrays |= {f"adam.{number}.{name}": value.cpu().numpy() for name, value in state.items()}
+        return arrays
+
+    def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        """Takes back what :meth:`arrays` and :meth:`counters` gave."""
+        self.collector.restore(arrays)
+        self.latest[:], self.ppo.scale[:] = arrays["latest"], arrays["scale"]
+        weights = {name[4:]: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("net.")}
+        self.ppo.net.load_state_dict(weights)
+        memory: dict[int, dict[str, Any]] = {}
+        for name, value in arrays.items():
+            if name.startswith("adam."):
+                _, number, key = name.split(".")
+                memory.setdefault(int(number), {})[key] = torch.from_numpy(value.copy())
+        state = self.ppo.optimizer.state_dict()
+        self.ppo.optimizer.load_state_dict({"state": memory, "param_groups": state["param_groups"]})
+        self.update, self.streak, self.best = meta["update"], meta["streak"], float(meta["best"])
+        self.since_best, self.ppo.updates = meta["since_best"], meta["update"]
+
+    def counters(self) -> dict[str, Any]:
+        """Counters for the checkpoint."""
+        return {
+            "phase": self.phase,
+            "update": self.update,
+            "streak": self.streak,
+            "best": str(self.best),
+            "since_best": self.since_best,
+        }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def check_task(config: TrainConfig) -> None:
+    """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
+    scenario = load_scenario()
+    parse_red_agents(config.red_agent)
+    check_choice("edition", config.edition, scenario.editions)
+    if config.workflow and config.universal:
+        raise UserError("give either one workflow or --universal, not both.")
+    workflows_of(config)
+    if config.conditioned and config.warm_start not in ("none", "general"):
+        load_policy(_warm_start_path(config))
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
+
+
+def train_workflow(config: TrainConfig, run: Run | None = None, say: Say = lambda _: None) -> WorkflowResult:
+    """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
+
+    Args:
+        config: the settings.
+        run: where to keep events, checkpoints and the result; goes on from its checkpoint if there is one.
+        say: told about each update.
+    """
+    torch.set_num_threads(1)
+    training = _start(config, run)
+    seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
+    began = time.perf_counter()
+    reason = None
+    while reason is None:
+        event = training.step()
+        reason = training.should_stop(event)
+        if run:
+            run.log(event)
+        say(event)
+        if reason is not None and training.phase == BASE:
+            training, reason = Training(config, MAIN, _widen(training.ppo.net, config)), None
+            _checkpoint(run, training)
+        elif training.update % config.checkpoint_updates == 0:
+            _checkpoint(run, training)
+    return _finish(training, reason, seconds + time.perf_counter() - began, run)
+
+
+def _start(config: TrainConfig, run: Run | None) -> Training:
+    """The training where it stands: at the run's checkpoint or at its beginning."""
+    saved = run.load_checkpoint() if run else None
+    if saved is not None:
+        arrays, meta = saved
+        phase = meta["phase"]
+        training = Training(_phase_config(config, phase), phase, None)
+        training.restore(arrays, meta)
+        assert run is not None
+        run.drop_events_after(phase, meta["update"], PHASES)
+        return training
+    if run:
+        run.drop_events_after(BASE, -1, PHASES)
+    if not config.conditioned or config.warm_start == "none":
+        return Training(config, MAIN, None)
+    if config.warm_start == "general":
+        return Training(_phase_config(config, BASE), BASE, None)
+    return Training(config, MAIN, _widen(load_policy(_warm_start_path(config)).net, config))
+
+
+def _warm_start_path(config: TrainConfig) -> Path:
+    """File or run from which to start."""
+    if config.warm_start != "universal":
+        return Path(config.warm_start)
+    if config.red_agent not in UNIVERSAL_FOR:
+        known = ", ".join(UNIVERSAL_FOR)
+        raise UserError(f"no universal policy comes along for red agent {config.red_agent!r}; there are: {known}.")
+    return UNIVERSAL_POLICIES / f"universal-{config.red_agent}.safetensors"
+
+
+def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
+    """Settings of a phase: the base is a general policy with the documents' own learning rate."""
+    if phase == MAIN:
+        return config
+    return replace(
+        config, workflow="", universal=False, n_envs=200, update_steps=100, lr=0.002, epochs=4, entropy=0.0,
+        anneal=False, patience=0, min_episodes=0, max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
+    )  # fmt: skip
+
+
+def _widen(net: OrderConditionedActorCritic, config: TrainConfig) -> OrderConditionedActorCritic:
+    """A network for the workflow, from one with or without it."""
+    n_code = workflow_codes(workflows_of(config)).shape[1]
+    return net.with_order(n_code) if n_code > net.n_code else net
+
+
+def _checkpoint(run: Run | None, training: Training) -> None:
+    if run:
+        run.save_checkpoint(training.arrays(), training.counters())
+
+
+def _finish(training: Training, reason: StopReason, seconds: float, run: Run | None) -> WorkflowResult:
+    config = training.config
+    sampled = training.evaluate(config.n_eval_episodes, FINAL)
+    greedy = training.evaluate(config.n_eval_episodes, FINAL, greedy=True)
+    result = WorkflowResult(
+        workflow=config.workflow if not config.universal else "universal",
+        compliance=sampled.compliance,
+        counted_fixes=sampled.counted_fixes,
+        mean_return=sampled.mean_return,
+        standard_error=sampled.standard_error,
+        updates=training.update,
+        episodes=training.update * config.batch // config.max_steps,
+        stop_reason=reason.value,
+        seconds=seconds,
+        run=str(run.path) if run else "",
+        greedy_compliance=greedy.compliance,
+        greedy_mean_return=greedy.mean_return,
+        worst_compliance=sampled.worst_compliance,
+        red_agent=config.red_agent,
+        edition=config.edition,
+        seed=config.seed,
+    )
+    if run:
+        about = PolicyFile(training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition)
+        save_policy(run.path / "policy.safetensors", about)
+        table = {str(w): asdict(cell) for w, cell in sampled.by_workflow.items()} if config.universal else None
+        run.finish(asdict(result) | {"by_workflow": table})
+    return result
+
+
+def workflow_of(result: WorkflowResult) -> Workflow | None:
+    """The workflow of a result; None for a general or universal policy."""
+    return None if result.workflow in ("", "universal") else Workflow.parse(result.workflow)
