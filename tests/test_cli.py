@@ -148,3 +148,28 @@ def test_progress_does_not_disturb_standard_output() -> None:
     done = run("bench", "env", "--seconds", "0.01", "--no-cyborg", "--red-agent", "sleep", "--json")
     assert len(done.stdout.splitlines()) == 1
     assert "start-up" in done.stderr
+
+
+def test_bench_train_prints_every_figure_as_json() -> None:
+    figures = run_json("bench", "train", "--updates", "3", "--plain-updates", "1")
+    for red in ("bline", "meander"):
+        assert figures[red]["transitions_per_s"] > 0
+        assert "sb3_transitions_per_s" in figures[red]
+    for key in ("plain", "network_only", "one_process", "two_process", "plain_two_threads"):
+        assert figures[f"{key}_transitions_per_s"] > 0
+    assert figures["ratio_to_network_only"] > 0
+    assert set(figures["seconds_per_phase"]["bline"]) == {"seconds_collect", "seconds_update"}
+    assert_refused(run("bench", "train", "--updates", "0"), "the numbers of updates must be at least 1")
+
+
+def test_the_help_of_train_explains_every_setting_and_preset() -> None:
+    from dataclasses import fields
+
+    from workflow_rl.config import PRESETS, TrainConfig
+
+    shown = " ".join(run("train", "--help", COLUMNS="200").stdout.split())
+    for item in fields(TrainConfig):
+        assert f"--{item.name.replace('_', '-')}" in shown
+        assert item.metadata["help"].split(";")[0].split(" ... ")[0][:30] in shown
+    for name in PRESETS:
+        assert f"{name}:" in shown

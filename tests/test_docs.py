@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,11 @@ ELSEWHERE = {
     "make test": "this is what runs the tests; .ci/run calls it",
     "workflow-rl bench env": "half a minute of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks.env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
+    "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
+    "python -m benchmarks.train": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
+    "python -m benchmarks.general": "a minute of training; tests/test_training.py trains shorter",
+    "python -m benchmarks.compliance": "240 trainings; tests/test_training.py trains a few",
+    "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
     "python -m benchmarks.free_play 50000": "tests/test_free_play.py runs the same comparison",
     "python -m benchmarks.mutations ../shared/cage2-oracle": "minutes; tests/test_replay.py runs chosen mutants",
 }
@@ -36,21 +42,28 @@ def blocks(language: str) -> list[tuple[str, str]]:
     ]
 
 
-def commands() -> list[tuple[str, str]]:
-    lines = [(place, line.split("  #")[0].strip()) for place, text in blocks("bash") for line in text.splitlines()]
-    return [(place, line) for place, line in lines if line and not line.startswith("#")]
+def commands(text: str) -> list[str]:
+    lines = [line.split("  #")[0].strip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize(("place", "command"), commands())
-def test_a_command_of_the_documents_works(place: str, command: str) -> None:
-    if command in ELSEWHERE:
-        pytest.skip(f"not here: {ELSEWHERE[command]}")
-    if NEEDS_SHARED in command and not (ROOT.parent / "shared" / "cage2-oracle").exists():
+@pytest.mark.parametrize(("place", "text"), blocks("bash"))
+def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
+    """Each block in one go, for its commands may build on each other; runs that it makes are removed."""
+    here = [command for command in commands(text) if command not in ELSEWHERE]
+    if not here:
+        pytest.skip(f"not here: {ELSEWHERE[commands(text)[0]]}")
+    if any(NEEDS_SHARED in command for command in here) and not (ROOT.parent / "shared" / "cage2-oracle").exists():
         pytest.skip("the full recordings are not here")
+    made = [ROOT / name for name in re.findall(r"runs/docs-[\w-]+", text)]
+    for path in made:
+        shutil.rmtree(path, ignore_errors=True)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    shell = ["/bin/bash", "-c", command]
+    shell = ["/bin/bash", "-e", "-c", "\n".join(here)]
     done = subprocess.run(shell, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"{place}: {command}\n{done.stdout}{done.stderr}"
+    for path in made:
+        shutil.rmtree(path, ignore_errors=True)
+    assert done.returncode == 0, f"{place}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize(("place", "code"), blocks("python"))
@@ -67,7 +80,7 @@ def test_every_link_between_documents_leads_somewhere() -> None:
 
 
 def test_every_known_command_is_still_shown() -> None:
-    shown = [command for _, command in commands()]
+    shown = [command for _, text in blocks("bash") for command in commands(text)]
     for known in ELSEWHERE:
         assert known in shown, f"{known} is not in any document"
 
