@@ -80,8 +80,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "workflow": {},  # warm_start: by opponent, see make_config
     "general": {"warm_start": "none", "max_episodes": 3000, "lr": 0.003, "entropy": 0.01, "anneal": True},
     "universal": {
-        "universal": True, "warm_start": "general", "warm_updates": 30, "n_envs": 480, "max_episodes": 650,
-        "min_episodes": 650, "lr": 0.003, "epochs": 8, "entropy": 0.01, "anneal": True,
+        "universal": True, "warm_start": "general", "warm_updates": 30, "n_envs": 480, "max_episodes": 1000,
+        "min_episodes": 1000, "lr": 0.003, "epochs": 8, "entropy": 0.01, "anneal": True,
     },
     "sequential": _DOCUMENTS | {"n_envs": 1},
     "mini-batch": _DOCUMENTS | {"n_envs": 1, "update_steps": 500},

@@ -154,7 +154,7 @@ class Training:
         if self.update * config.update_steps < config.min_episodes * config.max_steps:
             return False
         if config.universal:
-            due = self.update % UNIVERSAL_CHECK == 0
+            due = self.update % UNIVERSAL_CHECK == 0 or self.update >= config.max_updates
             return (
                 due and self.evaluate(UNIVERSAL_EPISODES, CONFIRMATION).worst_compliance >= config.compliance_threshold
             )
