@@ -55,7 +55,10 @@ ALLOWED = {
     "scenario": {"errors"},
     "registration": set(),
     "errors": set(),
-    "": {"env", "errors", "registration", "scenario_file"},
+    "": {
+        "buffer", "config", "env", "errors", "policy", "policy_file", "ppo", "registration", "scenario_file", "trainer",
+        "workflow",
+    },
 }  # fmt: skip
 # Which room may hold which library.
 LIBRARIES = {

@@ -15,6 +15,7 @@ from workflow_rl.collect import Collector, PlainCollector, workflow_codes
 from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.rollout import sample_actions
 from workflow_rl.workflow import all_workflows
 
 
@@ -187,3 +188,23 @@ def test_minibatches_visit_every_transition_once_per_epoch() -> None:
     assert [part.size for part in parts] == [32, 32, 32, 24]
     assert sorted(float(value) for part in parts for value in part.returns) == list(range(120))
     assert not ppo.update(buffer, buffer.keys[np.zeros(4, int)]).fast
+
+
+def test_a_toy_task_with_a_known_answer_is_learned_by_both_paths() -> None:
+    """Four inputs, each with one right action that is rewarded: a bandit."""
+    keys, right = np.array([1, 2, 4, 8]), np.array([5, 17, 99, 140])
+    for path in ("fast", "plain"):
+        ppo = learner(path, torch.float32, 1, lr=0.01, epochs=4, normalise_advantages=True)
+        generators = np.arange(64, dtype=np.uint64) * np.uint64(7919)
+        for _ in range(60):
+            buffer = ParallelTrajectoryBuffer(64, 4, max_steps=1)
+            buffer.n_rows, buffer.inputs.keys[:4] = 4, keys
+            buffer.batch.rows[:], buffer.batch.alignment[:], buffer.batch.ended[:] = np.arange(4), 0.0, True
+            for column in range(4):
+                actions = sample_actions(ppo.probabilities(np.repeat(keys[column], 64)), generators)
+                explored = np.where(generators % np.uint64(10) == 0, right[column], actions)
+                buffer.batch.actions[:, column] = explored
+                buffer.batch.rewards[:, column] = explored == right[column]
+            ppo.update(buffer, np.repeat(keys[0], 64))
+        chances = ppo.probabilities(keys)[np.arange(4), right]
+        assert chances.min() > 0.9

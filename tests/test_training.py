@@ -123,6 +123,20 @@ def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("path", ["auto", "plain"])
+def test_batches_kept_for_replay_survive_a_checkpoint(path: str) -> None:
+    config = small(preset="general", replay_batches=2, path=path, max_episodes=20)
+    whole = Training(config, "main", None)
+    for _ in range(3):
+        whole.step()
+    again = Training(config, "main", None)
+    again.restore({name: array.copy() for name, array in whole.arrays().items()}, whole.counters())
+    for training in (whole, again):
+        training.step()
+    left, right = whole.ppo_arrays(), again.ppo_arrays()
+    assert all(np.array_equal(left[name], right[name]) for name in left)
+
+
+@pytest.mark.parametrize("path", ["auto", "plain"])
 def test_a_run_killed_at_any_moment_and_resumed_has_the_same_weights(tmp_path: Path, path: str) -> None:
     options = [
         "--workflow", WORKFLOW, "--n-envs", "20", "--max-episodes", "40", "--min-episodes", "40", "--warm-updates",

@@ -10,19 +10,49 @@ from workflow_rl.registration import register_envs
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from workflow_rl.buffer import ParallelTrajectoryBuffer
+    from workflow_rl.config import TrainConfig, make_config
     from workflow_rl.env import CageEnv, CageVectorEnv, ParallelEnvWrapper
     from workflow_rl.errors import UserError
+    from workflow_rl.policy import OrderConditionedActorCritic
+    from workflow_rl.policy_file import load_policy
+    from workflow_rl.ppo import ParallelOrderConditionedPPO
     from workflow_rl.scenario_file import load_scenario
+    from workflow_rl.trainer import train_workflow
+    from workflow_rl.workflow import Workflow
 
 _HOMES = {
     "CageEnv": "env",
     "CageVectorEnv": "env",
+    "OrderConditionedActorCritic": "policy",
+    "ParallelOrderConditionedPPO": "ppo",
+    "ParallelTrajectoryBuffer": "buffer",
+    "TrainConfig": "config",
+    "Workflow": "workflow",
+    "load_policy": "policy_file",
+    "make_config": "config",
+    "train_workflow": "trainer",
     "ParallelEnvWrapper": "env",
     "UserError": "errors",
     "load_scenario": "scenario_file",
 }
 
-__all__ = ["CageEnv", "CageVectorEnv", "ParallelEnvWrapper", "UserError", "__version__", "load_scenario"]
+__all__ = [
+    "CageEnv",
+    "CageVectorEnv",
+    "OrderConditionedActorCritic",
+    "ParallelEnvWrapper",
+    "ParallelOrderConditionedPPO",
+    "ParallelTrajectoryBuffer",
+    "TrainConfig",
+    "UserError",
+    "Workflow",
+    "__version__",
+    "load_policy",
+    "load_scenario",
+    "make_config",
+    "train_workflow",
+]
 
 register_envs()
 

@@ -143,16 +143,14 @@ def train(
         run = Run.create(run_dir or new_run_directory(preset or "train"), config)
     _say(f"run: {run.path}")
     log = TensorBoardLog(run.path) if tensorboard else None
-    shown = [0.0]
+    with _training_progress() as show:
 
-    def say(event: dict[str, Any]) -> None:
-        if log:
-            log(event)
-        if time.monotonic() - shown[0] > 1.0:
-            shown[0] = time.monotonic()
-            _say(line(event))
+        def say(event: dict[str, Any]) -> None:
+            if log:
+                log(event)
+            show(line(event), event["update"], run.config.max_updates)
 
-    result = train_workflow(run.config, run, say)
+        result = train_workflow(run.config, run, say)
     if log:
         log.close()
     run.close()
@@ -250,6 +248,29 @@ def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
                 _say(f"{what}: {done} of {total}")
 
         yield advance
+
+
+@contextmanager
+def _training_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with the time that is left on a terminal, otherwise a plain line per second."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn())
+    last = 0.0
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(text: str, update: int, updates: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > 1.0:
+                last = time.monotonic()
+                if not console.is_terminal:
+                    _say(text)
+            progress.update(task, description=text, completed=update, total=updates)
+
+        yield show
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:

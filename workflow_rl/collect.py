@@ -150,6 +150,7 @@ class PlainCollector:
     def collect(self, ppo: ParallelOrderConditionedPPO) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``."""
         buffer, batch = self.buffer, self.buffer.batch
+        self.violations[:] = 0
         size = batch.rows.size
         batch.rows[:] = np.arange(size).reshape(batch.rows.shape)
         keys = buffer.inputs.keys.reshape(batch.rows.shape)
@@ -187,7 +188,7 @@ class PlainCollector:
 
     @property
     def violations(self) -> np.ndarray:
-        """Violations by fixed and due unit type, since the start."""
+        """Violations of the last batch, by fixed and due unit type."""
         return self.compliance.violations
 
     def _count(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:

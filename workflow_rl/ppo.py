@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,27 @@ class ParallelOrderConditionedPPO:
             self.recent.append(data)
         self.updates += 1
         return UpdateStats(**stats, distinct_inputs=buffer.n_rows, fast=fast)
+
+    def recent_arrays(self) -> dict[str, np.ndarray]:
+        """The batches that are kept for replay, as plain arrays."""
+        arrays = {}
+        for number, data in enumerate(self.recent):
+            for item in fields(data):
+                value = getattr(data, item.name)
+                array = value.cpu().numpy() if isinstance(value, torch.Tensor) else np.array(value)
+                arrays[f"recent.{number}.{type(data).__name__}.{item.name}"] = array
+        return arrays
+
+    def restore_recent(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`recent_arrays` gave."""
+        kept: dict[int, tuple[str, dict[str, Any]]] = {}
+        for name, array in arrays.items():
+            if name.startswith("recent."):
+                _, number, kind, item = name.split(".")
+                value: Any = torch.from_numpy(array.copy()).to(self.device) if array.ndim else array.item()
+                kept.setdefault(int(number), (kind, {}))[1][item] = value
+        for _, (kind, values) in sorted(kept.items(), key=lambda entry: entry[0]):
+            self.recent.append(_Reduced(**values) if kind == "_Reduced" else _Samples(**values))
 
     def _take_fast_path(self, buffer: ParallelTrajectoryBuffer) -> bool:
         if self.config.path != "auto":

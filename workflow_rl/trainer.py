@@ -23,7 +23,7 @@ from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.workflow import Workflow
+from workflow_rl.workflow import Workflow, unit_types
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
 PHASES = [BASE, MAIN]
@@ -114,6 +114,7 @@ class Training:
             "counted_fixes": _mean(episodes["counted"]),
             "preventive_fixes": _mean(episodes["preventive"]),
             "violations": int(self.collector.violations.sum()),
+            "violations_by_pair": self._violations_by_pair(),
             **asdict(stats),
             "seconds_collect": collected - start,
             "seconds_update": end - collected,
@@ -124,6 +125,12 @@ class Training:
         if torch.cuda.is_available() and self.ppo.device.type == "cuda":
             event["gpu_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
         return event
+
+    def _violations_by_pair(self) -> str:
+        """What was repaired instead of what in this batch, e.g. ``enterprise instead of user: 12``."""
+        types, counts = unit_types(), self.collector.violations
+        pairs = [(int(counts[pair]), pair) for pair in zip(*np.nonzero(counts), strict=True)]
+        return "; ".join(f"{types[a]} instead of {types[b]}: {n}" for n, (a, b) in sorted(pairs, reverse=True))
 
     def compliance(self) -> float:
         """Mean over environments of the latest episode's compliance, undefined ones as 0."""
@@ -174,7 +181,8 @@ class Training:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state as plain arrays."""
-        return self.ppo_arrays() | self.collector.arrays() | {"latest": self.latest, "scale": self.ppo.scale}
+        own = {"latest": self.latest, "scale": self.ppo.scale}
+        return self.ppo_arrays() | self.ppo.recent_arrays() | self.collector.arrays() | own
 
     def ppo_arrays(self) -> dict[str, np.ndarray]:
         """Weights and the optimiser's memory."""
@@ -187,6 +195,7 @@ class Training:
         """Takes back what :meth:`arrays` and :meth:`counters` gave."""
         self.collector.restore(arrays)
         self.latest[:], self.ppo.scale[:] = arrays["latest"], arrays["scale"]
+        self.ppo.restore_recent(arrays)
         weights = {name[4:]: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("net.")}
         self.ppo.net.load_state_dict(weights)
         memory: dict[int, dict[str, Any]] = {}
