@@ -171,12 +171,11 @@ class PlainCollector:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that goes on from batch to batch, as plain arrays."""
-        counts = self.compliance
         return {
             "states": self.envs.game.states.view(np.uint8),
             "generators": self.generators,
             "episodes": self.episodes.view(np.uint8),
-            "counts": np.stack([counts.counted, counts.compliant, counts.preventive]),
+            "counts": self.compliance.counts,
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -184,7 +183,7 @@ class PlainCollector:
         self.envs.game.states[:] = arrays["states"].view(self.envs.game.states.dtype)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
-        self.compliance.counted[:], self.compliance.compliant[:], self.compliance.preventive[:] = arrays["counts"]
+        self.compliance.counts[:] = arrays["counts"]
 
     @property
     def violations(self) -> np.ndarray:
@@ -203,6 +202,8 @@ class PlainCollector:
         self.episodes["total"] += rewards
         self.episodes["alignment"] += alignment
         rows = np.flatnonzero(ended)
+        if not len(rows):
+            return
         for name in ("counted", "compliant", "preventive"):
             self.episodes[name] = getattr(self.compliance, name)
         self.episodes["env"] = np.arange(len(self.episodes))

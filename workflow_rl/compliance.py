@@ -61,6 +61,43 @@ def rate(compliant: int, counted: int) -> float:
     return compliant / counted if counted > 0 else 0.0
 
 
+@compiled
+def count_fixes(
+    fixed_type: np.ndarray,
+    compromised: np.ndarray,
+    orders: np.ndarray,
+    masks: np.ndarray,
+    counts: np.ndarray,
+    violations: np.ndarray,
+) -> np.ndarray:
+    """Counts the fixes of one step of every environment; returns how much each rate has changed, (n_envs,).
+
+    Args:
+        fixed_type: unit type that each action fixed, NO_TYPE for none; (n_envs,).
+        compromised: set of hosts compromised before the step; (n_envs,).
+        orders: unit types of each environment's workflow, highest priority first; (n_envs, n_types).
+        masks: hosts of each unit type; (n_types,).
+        counts: counted, compliant and preventive fixes, added to; (3, n_envs).
+        violations: by fixed and due type, added to; (n_types, n_types).
+    """
+    change = np.zeros(fixed_type.shape[0])
+    counted, compliant, preventive = counts[0], counts[1], counts[2]
+    for i in range(fixed_type.shape[0]):
+        due = due_type(orders[i], masks, compromised[i])
+        kind = judge_fix(fixed_type[i], due)
+        before = rate(compliant[i], counted[i])
+        if kind == PREVENTIVE:
+            preventive[i] += 1
+        elif kind == COMPLIANT:
+            compliant[i] += 1
+            counted[i] += 1
+        elif kind == VIOLATION:
+            counted[i] += 1
+            violations[fixed_type[i], due] += 1
+        change[i] = rate(compliant[i], counted[i]) - before
+    return change
+
+
 class Compliance:
     """Compliance of environments that are stepped one by one through the Gymnasium API.
 
@@ -74,7 +111,8 @@ class Compliance:
         self.masks, self.orders, self.alignment_lambda = type_masks(scenario), orders, alignment_lambda
         n_types = len(scenario.unit_types)
         self.hosts = 1 << np.arange(len(scenario.hosts))
-        self.counted, self.compliant, self.preventive = (np.zeros(len(orders), np.int64) for _ in range(3))
+        self.counts = np.zeros((3, len(orders)), np.int64)
+        self.counted, self.compliant, self.preventive = self.counts
         self.violations = np.zeros((n_types, n_types), np.int64)
 
     def update(self, fixed_type: np.ndarray, compromised_before: np.ndarray) -> np.ndarray:
@@ -84,19 +122,10 @@ class Compliance:
             fixed_type: unit type that each action fixed, -1 for none; (n_envs,).
             compromised_before: hosts compromised before the step; (n_envs, n_hosts) bool.
         """
-        compromised = compromised_before @ self.hosts
-        bonus = np.zeros(len(self.orders))
-        for i in range(len(self.orders)):
-            due = due_type(self.orders[i], self.masks, compromised[i])
-            kind = judge_fix(fixed_type[i], due)
-            before = rate(self.compliant[i], self.counted[i])
-            self.preventive[i] += kind == PREVENTIVE
-            self.compliant[i] += kind == COMPLIANT
-            self.counted[i] += kind in (COMPLIANT, VIOLATION)
-            if kind == VIOLATION:
-                self.violations[fixed_type[i], due] += 1
-            bonus[i] = self.alignment_lambda * (rate(self.compliant[i], self.counted[i]) - before)
-        return bonus
+        compromised, fixed = compromised_before @ self.hosts, fixed_type.astype(np.int64)
+        return self.alignment_lambda * count_fixes(
+            fixed, compromised, self.orders, self.masks, self.counts, self.violations
+        )
 
     def rates(self) -> np.ndarray:
         """Compliance of each environment's episode so far; nan where it is undefined; (n_envs,)."""
@@ -104,5 +133,4 @@ class Compliance:
 
     def start_episodes(self, ended: np.ndarray) -> None:
         """Forgets the counts of environments whose episode ended; (n_envs,) bool."""
-        for counts in (self.counted, self.compliant, self.preventive):
-            counts[ended] = 0
+        self.counts[:, ended] = 0
