@@ -175,16 +175,21 @@ def evaluate(
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate_table, reference_policy
-    from workflow_rl.scenario import parse_red_agents
+    from workflow_rl.scenario import check_choice, parse_red_agents
+    from workflow_rl.scenario_file import load_scenario
 
     reds = parse_red_agents(red_agent)
     with _progress("evaluate", episodes * len(set(reds))) as advance:
-        if policy not in REFERENCE_POLICIES and Path(policy).exists():
+        if policy in REFERENCE_POLICIES:
+            table = evaluate_table(reference_policy(policy), red_agent, edition, episodes, seed, advance)
+        elif Path(policy).exists():
             from workflow_rl.policy_evaluation import evaluate_policy_file
 
+            check_choice("edition", edition, load_scenario().editions)
             table = evaluate_policy_file(Path(policy), reds, edition, episodes, seed, greedy, workflow, advance)
         else:
-            table = evaluate_table(reference_policy(policy), red_agent, edition, episodes, seed, advance)
+            names = ", ".join(REFERENCE_POLICIES)
+            raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
     table = {"policy": policy, "edition": edition, "episodes": episodes, "seed": seed, **table}
     _result(table, as_json, lambda: _print_cells(table))
 
@@ -275,6 +280,7 @@ def _training_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -282,8 +288,9 @@ def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    console = Console()
-    Console(width=max(console.width, 80)).print(table)
+    boundless = Console(width=1000)
+    needed = Measurement.get(boundless, boundless.options, table).maximum
+    Console(width=max(Console().width, needed)).print(table)  # rather a long line than a number cut off
 
 
 def _replay_json(total: ReplayResult, edition: str) -> dict[str, Any]:
