@@ -16,11 +16,15 @@ import numpy as np
 import pytest
 
 from tests.helpers import assert_refused, run, run_json
+from workflow_rl.collect import workflow_codes
 from workflow_rl.config import PRESETS, TrainConfig, config_from_json, config_to_json, make_config
 from workflow_rl.errors import UserError
+from workflow_rl.policy_evaluation import evaluate_network
 from workflow_rl.policy_file import load_policy
+from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
-from workflow_rl.trainer import StopReason, Training, train_workflow
+from workflow_rl.trainer import UNIVERSAL_POLICIES, StopReason, Training, train_workflow
+from workflow_rl.workflow import all_workflows
 
 WORKFLOW = "enterprise,user,op_server,op_host,defender"
 SMALL = {"n_envs": 20, "max_episodes": 6, "min_episodes": 2, "warm_updates": 3, "n_eval_episodes": 10}
@@ -123,13 +127,14 @@ def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("path", ["auto", "plain"])
-def test_batches_kept_for_replay_survive_a_checkpoint(path: str) -> None:
+def test_batches_kept_for_replay_survive_a_checkpoint(path: str, tmp_path: Path) -> None:
     config = small(preset="general", replay_batches=2, path=path, max_episodes=20)
     whole = Training(config, "main", None)
     for _ in range(3):
         whole.step()
     again = Training(config, "main", None)
-    again.restore({name: array.copy() for name, array in whole.arrays().items()}, whole.counters())
+    write_tensors(tmp_path / "checkpoint", whole.arrays(), whole.counters())
+    again.restore(*read_tensors(tmp_path / "checkpoint"))
     for training in (whole, again):
         training.step()
     left, right = whole.ppo_arrays(), again.ppo_arrays()
@@ -171,6 +176,36 @@ def test_a_run_killed_at_any_moment_and_resumed_has_the_same_weights(tmp_path: P
     assert places == [(e["phase"], e["update"]) for e in read_events(tmp_path / "whole")]
 
 
+def test_a_run_killed_during_its_last_evaluation_ends_the_same(tmp_path: Path) -> None:
+    config = small(preset="general", max_episodes=6, checkpoint_updates=3)
+    whole = Run.create(tmp_path / "whole", config)
+    result = train_workflow(config, whole)
+    checkpoint = whole.load_checkpoint()
+    assert checkpoint is not None
+    assert checkpoint[1]["update"] == 3  # not 6: the last updates are made again
+    os.remove(tmp_path / "whole" / "result.json")
+    again = train_workflow(config, whole)
+    assert (again.updates, again.mean_return) == (result.updates, result.mean_return) == (6, result.mean_return)
+
+
+def test_a_batch_in_which_no_episode_ends_is_an_ordinary_one() -> None:
+    result = train_workflow(small(preset="general", n_envs=4, update_steps=30, max_episodes=2, patience=2))
+    assert result.updates == 7
+    assert result.compliance is None
+
+
+def test_the_error_of_a_universal_policy_is_not_made_small_by_shared_chance() -> None:
+    """Workflows are evaluated on the same games, so averaging over them does not average chance away."""
+    policy = load_policy(UNIVERSAL_POLICIES / "universal-bline.safetensors")
+    workflows = all_workflows()[::12]
+    ppo = ParallelOrderConditionedPPO(TrainConfig(), workflow_codes(workflows), policy.net)
+    means = [
+        evaluate_network(ppo, workflows, "bline", "current", 60, 100, seed, (5,)).mean_return for seed in range(30)
+    ]
+    error = evaluate_network(ppo, workflows, "bline", "current", 60, 100, 99, (5,)).standard_error
+    assert 0.6 < error / np.std(means, ddof=1) < 1.6
+
+
 def test_a_run_directory_in_use_is_refused(tmp_path: Path) -> None:
     held = Run.create(tmp_path / "run", small(workflow=WORKFLOW))
     with pytest.raises(UserError, match="is in use by another process"):
@@ -204,6 +239,7 @@ def test_a_trained_policy_can_be_evaluated_and_used_as_a_warm_start(tmp_path: Pa
 
 def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
     arguments = ["--n-envs", "10", "--max-episodes", "3", "--min-episodes", "1", "--n-eval-episodes", "4"]
+    arguments += ["--workflow", WORKFLOW]
     assert run("train", *arguments, "--run-dir", tmp_path / "run").returncode == 0
     event = read_events(tmp_path / "run")[-1]
     for name in (
@@ -234,6 +270,12 @@ def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
         (["--workflow", WORKFLOW, "--warm-start", "nowhere"], "nowhere: no such file"),
         (["--resume", "nowhere"], "nowhere holds no run"),
         (["--resume", "nowhere", "--n-envs", "3"], "--resume goes on with the run's own settings"),
+        (["--universal", "--n-envs", "8"], "n_envs 8 is too small for 120 workflows"),
+        (["--path", "fast", "--minibatch", "64"], "path 'fast' works on the full batch"),
+        (["--warm-start", "general"], "a warm start needs a workflow"),
+        (["--workflow", WORKFLOW, "--hidden", "32"], "hidden is 32, but the warm start's layers have a width of 64"),
+        (["--seed", "99999999999999999999999"], "seed must be at most"),
+        (["--n-envs", "100000000"], "n_envs must be at most 1000000"),
         (["--min-episodes", "9000"], "min_episodes 9000 is larger than max_episodes"),
     ],
 )
@@ -260,8 +302,17 @@ def test_damaged_policies_are_refused_in_one_sentence(tmp_path: Path) -> None:
         (other, "not a policy"),
     ):
         assert_refused(run("evaluate", path), complaint)
-    (tmp_path / "run" / "checkpoint.safetensors").write_bytes(good[:100])
+    lame, listed = tmp_path / "lame.safetensors", tmp_path / "listed.safetensors"
+    write_tensors(lame, arrays, {key: value for key, value in meta.items() if key != "n_bits"})
+    write_tensors(listed, arrays, [1, 2])  # type: ignore[arg-type]
+    for path in (lame, listed):
+        assert_refused(run("evaluate", path), "not a policy file")
+    (tmp_path / "run" / "checkpoint.safetensors").write_bytes(good)
     os.remove(tmp_path / "run" / "result.json")
+    done = run("train", "--resume", tmp_path / "run")
+    assert done.returncode == 2
+    assert "checkpoint.safetensors is not a checkpoint" in done.stderr
+    (tmp_path / "run" / "checkpoint.safetensors").write_bytes(good[:100])
     done = run("train", "--resume", tmp_path / "run")
     assert done.returncode == 2
     assert "checkpoint.safetensors: damaged" in done.stderr

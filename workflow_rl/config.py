@@ -156,6 +156,15 @@ def check_config(config: TrainConfig) -> None:
             f"minibatch {config.minibatch} is larger than the batch of {config.batch} transitions "
             f"({config.n_envs} environments x {config.update_steps} steps)."
         )
+    if config.minibatch and config.path == "fast":
+        raise UserError("path 'fast' works on the full batch; use 'auto' or 'plain' with minibatches.")
+    for name, value, most in (
+        ("n_envs", config.n_envs, 1_000_000), ("the batch", config.batch, 20_000_000), ("hidden", config.hidden, 4096),
+        ("seed", config.seed, 2**63 - 1), ("max_steps", config.max_steps, 2**31 - 1),
+        ("n_eval_episodes", config.n_eval_episodes, 1_000_000),
+    ):  # fmt: skip
+        if value > most:
+            raise UserError(f"{name} must be at most {most}, not {value}.")
     if config.min_episodes > config.max_episodes:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
     for name, allowed in (("path", PATHS), ("device", DEVICES)):

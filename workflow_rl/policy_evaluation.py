@@ -37,6 +37,8 @@ class Evaluation:
     """Figures over all workflows of a network; the key is None for a general policy."""
 
     by_workflow: dict[Workflow | None, WorkflowCell]
+    episode_returns: np.ndarray  # (n_episodes,): mean over workflows, which share the chance of the environment
+    episode_sums: dict[str, np.ndarray]  # the same over the first so many steps
 
     def _mean(self, name: str) -> float:
         return float(np.mean([getattr(cell, name) for cell in self.by_workflow.values()]))
@@ -49,8 +51,7 @@ class Evaluation:
     @property
     def standard_error(self) -> float:
         """Standard error of the mean return."""
-        errors = [cell.standard_error for cell in self.by_workflow.values()]
-        return float(np.sqrt(np.sum(np.square(errors)))) / len(errors)
+        return cell_of(self.episode_returns).standard_error
 
     @property
     def compliance(self) -> float:
@@ -69,11 +70,7 @@ class Evaluation:
 
     def returns(self, length: str) -> Cell:
         """Returns over the first ``length`` steps, averaged over workflows."""
-        cells = [cell.returns[length] for cell in self.by_workflow.values()]
-        error = float(np.sqrt(np.sum([cell.standard_error**2 for cell in cells]))) / len(cells)
-        deviation = float(np.sqrt(np.mean([cell.standard_deviation**2 for cell in cells])))
-        mean = float(np.mean([cell.mean for cell in cells]))
-        return Cell(mean, error, deviation, sum(cell.episodes for cell in cells))
+        return cell_of(self.episode_sums[length])
 
 
 def evaluate_network(
@@ -103,6 +100,7 @@ def evaluate_network(
         lengths: also give returns over the first so many steps.
     """
     cells: dict[Workflow | None, WorkflowCell] = {}
+    mean_sums = np.zeros((n_episodes, max_steps))
     for number, workflow in enumerate(workflows or (None,)):
         chosen = (workflow,) if workflow else ()
         collector = Collector(
@@ -111,6 +109,7 @@ def evaluate_network(
         buffer = collector.collect(_with_code(ppo, number))
         episodes = buffer.finished_episodes()
         sums = np.cumsum(buffer.batch.rewards, axis=1, dtype=np.float64)
+        mean_sums += sums / max(1, len(workflows))
         defined = episodes["counted"] > 0
         cells[workflow] = WorkflowCell(
             mean_return=float(episodes["total"].mean()),
@@ -120,7 +119,7 @@ def evaluate_network(
             preventive_fixes=float(episodes["preventive"].mean()),
             returns={str(length): cell_of(sums[:, length - 1]) for length in lengths},
         )
-    return Evaluation(cells)
+    return Evaluation(cells, mean_sums[:, -1], {str(length): mean_sums[:, length - 1] for length in lengths})
 
 
 def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderConditionedPPO:
@@ -168,6 +167,6 @@ def _workflows(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
     """The workflows to evaluate: the policy's own, the one asked for, or all."""
     if policy.universal:
         return (Workflow.parse(workflow),) if workflow else all_workflows()
-    if workflow and workflow != policy.workflow:
+    if workflow and (not policy.workflow or Workflow.parse(workflow) != Workflow.parse(policy.workflow)):
         raise UserError(f"the policy follows {policy.workflow or 'no workflow'}, not {workflow}.")
     return (Workflow.parse(policy.workflow),) if policy.workflow else ()

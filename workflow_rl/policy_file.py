@@ -41,16 +41,24 @@ def load_policy(path: Path) -> PolicyFile:
         if not path.exists():
             raise UserError(f"{path.parent} holds no trained policy (policy.safetensors is missing).")
     arrays, meta = read_tensors(path)
-    if meta.get("format") != FORMAT:
+    about = ("workflow", "universal", "red_agent", "edition")
+    if (
+        not isinstance(meta, dict)
+        or meta.get("format") != FORMAT
+        or not all(name in meta for name in (*_SIZES, *about))
+    ):
         raise UserError(f"{path}: not a policy file.")
-    net = OrderConditionedActorCritic(**{name: int(meta[name]) for name in _SIZES})
+    sizes = {name: meta[name] for name in _SIZES}
+    if not all(isinstance(size, int) and 0 <= size <= 4096 for size in sizes.values()):
+        raise UserError(f"{path}: damaged, impossible sizes {sizes}.")
+    net = OrderConditionedActorCritic(**sizes)
     wanted = {name: tuple(value.shape) for name, value in net.state_dict().items()}
     found = {name: array.shape for name, array in arrays.items()}
     if wanted != found:
         name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
         raise UserError(f"{path}: weights {name!r} have the shape {found.get(name)}, not {wanted.get(name)}.")
     if (net.n_bits, net.n_actions) != (52, 145) or net.n_code not in (0, 25):
-        sizes = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
-        raise UserError(f"{path}: a policy of {sizes} does not fit the challenge.")
+        shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
+        raise UserError(f"{path}: a policy of {shape} does not fit the challenge.")
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     return PolicyFile(net, meta["workflow"], meta["universal"], meta["red_agent"], meta["edition"])

@@ -106,8 +106,10 @@ def read_config(path: Path) -> TrainConfig:
         return config_from_json(about["config"])
     except OSError:
         raise UserError(f"{path} holds no run (config.json cannot be read).") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path}/config.json is damaged ({error}).") from None
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path}/config.json is damaged.") from None
 
 
 def read_result(path: Path) -> dict[str, Any] | None:
@@ -139,7 +141,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
     """Writes named arrays and a JSON object into one safetensors file, atomically."""
-    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     try:
         write_atomically(path, save(plain, {"meta": json.dumps(meta)}))
     except OSError as error:

@@ -22,8 +22,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     parameters = []
     for item in fields(TrainConfig):
         kind: Any = type(item.default)
-        default = PRESETS["workflow"].get(item.name, item.default)
-        text = f"{item.metadata['help']} [default: {default if default != '' else 'none'}]"
+        text = f"{item.metadata['help']} [default: {_default(item.name, item.default)}]"
         name = f"--{item.name.replace('_', '-')}"
         names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name]
         option = typer.Option(*names, help=text, show_default=False)
@@ -41,6 +40,16 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def _default(name: str, plain: Any) -> str:
+    """What a setting is if it is not given, with and without a workflow."""
+    if name == "warm_start":
+        return "universal against bline and meander, else general; none without --workflow"
+    with_workflow, without = PRESETS["workflow"].get(name, plain), PRESETS["general"].get(name, plain)
+    if with_workflow == without:
+        return str(with_workflow) if with_workflow != "" else "none"
+    return f"{with_workflow}; without --workflow {without}"
+
+
 def new_run_directory(name: str) -> Path:
     """A directory under runs/ that does not exist yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -56,7 +65,8 @@ def line(event: dict[str, Any]) -> str:
     words = [f"{event['phase']} {event['update']:4}"]
     if event["return"] is not None:
         words.append(f"return {event['return']:8.2f}")
-        words.append(f"compliance {event['compliance']:.3f} ± {event['compliance_spread']:.3f}")
+        if event["compliance"] is not None:
+            words.append(f"compliance {event['compliance']:.3f} ± {event['compliance_spread']:.3f}")
         words.append(f"fixes {event['counted_fixes']:5.1f}")
     words.append(f"entropy {event['entropy']:.2f}")
     words.append(f"{event['transitions_per_s'] / 1e6:.2f} M transitions/s")

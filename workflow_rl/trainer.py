@@ -48,7 +48,7 @@ class WorkflowResult:
     """What came out of a training: figures of fresh episodes, ``greedy`` ones with the most probable actions."""
 
     workflow: str
-    compliance: float
+    compliance: float | None  # None for a general policy, which follows nothing
     counted_fixes: float
     mean_return: float
     standard_error: float
@@ -57,9 +57,9 @@ class WorkflowResult:
     stop_reason: str
     seconds: float
     run: str
-    greedy_compliance: float
+    greedy_compliance: float | None
     greedy_mean_return: float
-    worst_compliance: float
+    worst_compliance: float | None
     red_agent: str
     edition: str
     seed: int
@@ -109,8 +109,8 @@ class Training:
             "return": _mean(episodes["total"]),
             "alignment": _mean(episodes["alignment"]),
             "total": _mean(episodes["total"] + episodes["alignment"]),
-            "compliance": self.compliance(),
-            "compliance_spread": float(np.nan_to_num(self.latest).std()),
+            "compliance": self.compliance() if self.config.conditioned else None,
+            "compliance_spread": float(np.nan_to_num(self.latest).std()) if self.config.conditioned else None,
             "counted_fixes": _mean(episodes["counted"]),
             "preventive_fixes": _mean(episodes["preventive"]),
             "violations": int(self.collector.violations.sum()),
@@ -144,6 +144,8 @@ class Training:
         if self.update >= config.max_updates:
             return StopReason.MAX_EPISODES
         gained = event["compliance"] if config.conditioned else event["return"]
+        if gained is None:  # no episode has ended yet
+            return None
         if np.isfinite(gained) and gained > self.best + 0.01 * (1.0 if config.conditioned else abs(self.best)):
             self.best, self.since_best = gained, 0
         elif not np.isfinite(self.best) and np.isfinite(gained):
@@ -230,9 +232,15 @@ def check_task(config: TrainConfig) -> None:
     check_choice("edition", config.edition, scenario.editions)
     if config.workflow and config.universal:
         raise UserError("give either one workflow or --universal, not both.")
-    workflows_of(config)
-    if config.conditioned and config.warm_start not in ("none", "general"):
-        load_policy(_warm_start_path(config))
+    n_workflows = len(workflows_of(config))
+    if config.n_envs < n_workflows:
+        raise UserError(f"n_envs {config.n_envs} is too small for {n_workflows} workflows; each needs an environment.")
+    if config.warm_start != "none" and not config.conditioned:
+        raise UserError("a warm start needs a workflow (--workflow or --universal).")
+    if config.warm_start not in ("none", "general"):
+        hidden = load_policy(_warm_start_path(config)).net.hidden
+        if hidden != config.hidden:
+            raise UserError(f"hidden is {config.hidden}, but the warm start's layers have a width of {hidden}.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
 
@@ -259,8 +267,10 @@ def train_workflow(config: TrainConfig, run: Run | None = None, say: Say = lambd
         if reason is not None and training.phase == BASE:
             training, reason = Training(config, MAIN, _widen(training.ppo.net, config)), None
             _checkpoint(run, training)
-        elif training.update % config.checkpoint_updates == 0:
-            _checkpoint(run, training)
+        elif reason is None and training.update % config.checkpoint_updates == 0:
+            _checkpoint(
+                run, training
+            )  # not at the end: a run killed during the evaluation makes its last updates again
     return _finish(training, reason, seconds + time.perf_counter() - began, run)
 
 
@@ -269,10 +279,15 @@ def _start(config: TrainConfig, run: Run | None) -> Training:
     saved = run.load_checkpoint() if run else None
     if saved is not None:
         arrays, meta = saved
-        phase = meta["phase"]
+        phase = meta.get("phase") if isinstance(meta, dict) else None
+        if phase not in PHASES:
+            raise UserError(f"{run.path if run else ''}/checkpoint.safetensors is not a checkpoint.")
         training = Training(_phase_config(config, phase), phase, None)
-        training.restore(arrays, meta)
         assert run is not None
+        try:
+            training.restore(arrays, meta)
+        except (KeyError, ValueError, TypeError, RuntimeError):
+            raise UserError(f"{run.path}/checkpoint.safetensors does not fit the run's settings.") from None
         run.drop_events_after(phase, meta["update"], PHASES)
         return training
     if run:
@@ -321,7 +336,7 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run | N
     greedy = training.evaluate(config.n_eval_episodes, FINAL, greedy=True)
     result = WorkflowResult(
         workflow=config.workflow if not config.universal else "universal",
-        compliance=sampled.compliance,
+        compliance=sampled.compliance if config.conditioned else None,
         counted_fixes=sampled.counted_fixes,
         mean_return=sampled.mean_return,
         standard_error=sampled.standard_error,
@@ -330,9 +345,9 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run | N
         stop_reason=reason.value,
         seconds=seconds,
         run=str(run.path) if run else "",
-        greedy_compliance=greedy.compliance,
+        greedy_compliance=greedy.compliance if config.conditioned else None,
         greedy_mean_return=greedy.mean_return,
-        worst_compliance=sampled.worst_compliance,
+        worst_compliance=sampled.worst_compliance if config.conditioned else None,
         red_agent=config.red_agent,
         edition=config.edition,
         seed=config.seed,
