@@ -23,7 +23,7 @@ from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.workflow import Workflow, unit_types
+from workflow_rl.workflow import unit_types
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
 PHASES = [BASE, MAIN]
@@ -358,8 +358,3 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run | N
         table = {str(w): asdict(cell) for w, cell in sampled.by_workflow.items()} if config.universal else None
         run.finish(asdict(result) | {"by_workflow": table})
     return result
-
-
-def workflow_of(result: WorkflowResult) -> Workflow | None:
-    """The workflow of a result; None for a general or universal policy."""
-    return None if result.workflow in ("", "universal") else Workflow.parse(result.workflow)

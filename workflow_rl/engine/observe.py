@@ -26,9 +26,6 @@ BELIEFS = sum(BELIEF_PRIVILEGED << (BITS_PER_HOST * host) for host in range(HOST
 BELIEFS_UNKNOWN = sum(BELIEF_UNKNOWN << (BITS_PER_HOST * host) for host in range(HOSTS - 1))
 MANY = 3  # records or ports that make a pattern
 
-ACTIVITY_NAMES = {ACTIVITY_NONE: "None", ACTIVITY_SCAN: "Scan", ACTIVITY_EXPLOIT: "Exploit"}
-BELIEF_NAMES = {BELIEF_NO: "No", BELIEF_UNKNOWN: "Unknown", BELIEF_USER: "User", BELIEF_PRIVILEGED: "Privileged"}
-
 
 class Records(NamedTuple):
     """Connection records that one agent left on one host in one step (``host`` NOBODY: none)."""
