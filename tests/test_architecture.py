@@ -34,7 +34,7 @@ ALLOWED = {
         "buffer", "compliance", "config", "env", "game", "ppo", "rollout", "scenario", "scenario_file", "workflow",
     },
     "ppo": {"buffer", "config", "policy"},
-    "buffer": {"engine", "rollout"},
+    "buffer": {"compliance", "engine", "rollout"},
     "policy": {"rollout"},
     "rollout": {"compliance", "engine"},
     "compliance": {"engine", "scenario"},
@@ -133,6 +133,13 @@ def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
                 assert node.value not in forbidden, f"{path.name}, line {node.lineno}: {node.value}"
+
+
+def test_the_map_of_the_house_names_every_room() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in FILES:
+        if room(path) not in ("", "engine"):
+            assert f"`{path.name}`" in text, f"{path.name} is missing from the map in CONTRIBUTING.md"
 
 
 def test_every_public_name_is_there() -> None:

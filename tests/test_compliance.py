@@ -57,7 +57,7 @@ def test_restoring_a_lower_unit_while_a_higher_one_is_compromised_is_a_violation
 ) -> None:
     assert step(compliance, scenario, ENTERPRISE, "Enterprise1", "User3") == 0.0
     assert compliance.violations[ENTERPRISE, USER] == 1
-    assert (compliance.counted[0], compliance.compliant[0], compliance.preventive[0]) == (1, 0, 0)
+    assert [compliance.episodes[0][name] for name in ("counted", "compliant", "preventive")] == [1, 0, 0]
     assert compliance.rates()[0] == 0.0
 
 
@@ -65,13 +65,13 @@ def test_a_fix_with_nothing_compromised_is_preventive_and_changes_no_rate(
     compliance: Compliance, scenario: Scenario
 ) -> None:
     assert step(compliance, scenario, OP_SERVER) == 0.0
-    assert (compliance.counted[0], compliance.preventive[0]) == (0, 1)
+    assert [compliance.episodes[0][name] for name in ("counted", "preventive")] == [0, 1]
     assert np.isnan(compliance.rates()[0])
 
 
 def test_reds_foothold_alone_counts_as_nothing_compromised(compliance: Compliance, scenario: Scenario) -> None:
     assert step(compliance, scenario, USER, "User0") == 0.0
-    assert (compliance.counted[0], compliance.preventive[0]) == (0, 1)
+    assert [compliance.episodes[0][name] for name in ("counted", "preventive")] == [0, 1]
 
 
 def test_a_repaired_type_that_is_compromised_again_is_due_again(compliance: Compliance, scenario: Scenario) -> None:

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workflow_rl.compliance import EPISODE_DTYPE
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.rollout import EPISODE_DTYPE, Batch, Inputs
+from workflow_rl.rollout import Batch, Inputs
 
 
 class Sums(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.buffer import ParallelTrajectoryBuffer
-from workflow_rl.compliance import Compliance, type_masks
+from workflow_rl.compliance import EPISODE_DTYPE, Compliance, type_masks
 from workflow_rl.config import TrainConfig
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.game import Game
 from workflow_rl.ppo import ParallelOrderConditionedPPO
-from workflow_rl.rollout import EPISODE_DTYPE, KEY_BITS, Task, rollout, sample_actions
+from workflow_rl.rollout import KEY_BITS, Task, rollout, sample_actions
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.workflow import Workflow, all_workflows
@@ -137,7 +137,7 @@ class PlainCollector:
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(scenario, n, workflows, config.max_steps, strength, fixed_type, False)
         self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength)
-        self.episodes = np.zeros(n, EPISODE_DTYPE)
+        self.episodes = self.compliance.episodes
         self.generators = derive_seeds(config.seed, (*purpose, POLICY), n)
         envs.reset(seed=derive_seeds(config.seed, (*purpose, ENVIRONMENTS), n).tolist())
 
@@ -175,7 +175,6 @@ class PlainCollector:
             "states": self.envs.game.states.view(np.uint8),
             "generators": self.generators,
             "episodes": self.episodes.view(np.uint8),
-            "counts": self.compliance.counts,
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -183,7 +182,6 @@ class PlainCollector:
         self.envs.game.states[:] = arrays["states"].view(self.envs.game.states.dtype)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
-        self.compliance.counts[:] = arrays["counts"]
 
     @property
     def violations(self) -> np.ndarray:
@@ -204,11 +202,8 @@ class PlainCollector:
         rows = np.flatnonzero(ended)
         if not len(rows):
             return
-        for name in ("counted", "compliant", "preventive"):
-            self.episodes[name] = getattr(self.compliance, name)
         self.episodes["env"] = np.arange(len(self.episodes))
         start = self.buffer.n_finished
         self.buffer.finished[start : start + len(rows)] = self.episodes[rows]
         self.buffer.n_finished += len(rows)
-        self.episodes[rows] = np.zeros(1, EPISODE_DTYPE)
         self.compliance.start_episodes(ended)

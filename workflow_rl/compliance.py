@@ -11,11 +11,29 @@ compromised it is *preventive*: neither. Per environment and episode
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.scenario import Scenario
+
+EPISODE_DTYPE = np.dtype(
+    [
+        ("total", np.float64),  # sum of environment rewards
+        ("alignment", np.float64),  # sum of alignment rewards
+        ("counted", np.int32),
+        ("compliant", np.int32),
+        ("preventive", np.int32),
+        ("env", np.int32),
+    ],
+    align=True,
+)
+
+
+Episode: TypeAlias = Any
+"""A record of :data:`EPISODE_DTYPE`, as Numba sees it."""
 
 NOT_A_FIX, PREVENTIVE, COMPLIANT, VIOLATION = range(4)
 NO_TYPE = -1
@@ -62,40 +80,53 @@ def rate(compliant: int, counted: int) -> float:
 
 
 @compiled
+def start_episode(episode: Episode) -> None:
+    """Clears the running counts of one environment."""
+    episode.total, episode.alignment = 0.0, 0.0
+    episode.counted, episode.compliant, episode.preventive = 0, 0, 0
+
+
+@compiled
+def count_fix(episode: Episode, violations: np.ndarray, kind: int, fixed: int, due: int, strength: float) -> float:
+    """Counts a fix in the environment's episode; returns the alignment reward."""
+    before = rate(episode.compliant, episode.counted)
+    if kind == PREVENTIVE:
+        episode.preventive += 1
+    elif kind == COMPLIANT:
+        episode.compliant += 1
+        episode.counted += 1
+    elif kind == VIOLATION:
+        episode.counted += 1
+        violations[fixed, due] += 1
+    return strength * (rate(episode.compliant, episode.counted) - before)
+
+
+@compiled
 def count_fixes(
     fixed_type: np.ndarray,
     compromised: np.ndarray,
     orders: np.ndarray,
     masks: np.ndarray,
-    counts: np.ndarray,
+    episodes: np.ndarray,
     violations: np.ndarray,
+    strength: float,
 ) -> np.ndarray:
-    """Counts the fixes of one step of every environment; returns how much each rate has changed, (n_envs,).
+    """Counts the fixes of one step of every environment; returns the alignment rewards, (n_envs,).
 
     Args:
         fixed_type: unit type that each action fixed, NO_TYPE for none; (n_envs,).
         compromised: set of hosts compromised before the step; (n_envs,).
         orders: unit types of each environment's workflow, highest priority first; (n_envs, n_types).
         masks: hosts of each unit type; (n_types,).
-        counts: counted, compliant and preventive fixes, added to; (3, n_envs).
+        episodes: running counts, added to; (n_envs,) of EPISODE_DTYPE.
         violations: by fixed and due type, added to; (n_types, n_types).
+        strength: ``alignment_lambda``.
     """
-    change = np.zeros(fixed_type.shape[0])
-    counted, compliant, preventive = counts[0], counts[1], counts[2]
+    bonus = np.zeros(fixed_type.shape[0])
     for i in range(fixed_type.shape[0]):
         due = due_type(orders[i], masks, compromised[i])
-        kind = judge_fix(fixed_type[i], due)
-        before = rate(compliant[i], counted[i])
-        if kind == PREVENTIVE:
-            preventive[i] += 1
-        elif kind == COMPLIANT:
-            compliant[i] += 1
-            counted[i] += 1
-        elif kind == VIOLATION:
-            counted[i] += 1
-            violations[fixed_type[i], due] += 1
-        change[i] = rate(compliant[i], counted[i]) - before
-    return change
+        bonus[i] = count_fix(episodes[i], violations, judge_fix(fixed_type[i], due), fixed_type[i], due, strength)
+    return bonus
 
 
 class Compliance:
@@ -111,8 +142,7 @@ class Compliance:
         self.masks, self.orders, self.alignment_lambda = type_masks(scenario), orders, alignment_lambda
         n_types = len(scenario.unit_types)
         self.hosts = 1 << np.arange(len(scenario.hosts))
-        self.counts = np.zeros((3, len(orders)), np.int64)
-        self.counted, self.compliant, self.preventive = self.counts
+        self.episodes = np.zeros(len(orders), EPISODE_DTYPE)
         self.violations = np.zeros((n_types, n_types), np.int64)
 
     def update(self, fixed_type: np.ndarray, compromised_before: np.ndarray) -> np.ndarray:
@@ -123,14 +153,15 @@ class Compliance:
             compromised_before: hosts compromised before the step; (n_envs, n_hosts) bool.
         """
         compromised, fixed = compromised_before @ self.hosts, fixed_type.astype(np.int64)
-        return self.alignment_lambda * count_fixes(
-            fixed, compromised, self.orders, self.masks, self.counts, self.violations
+        return count_fixes(
+            fixed, compromised, self.orders, self.masks, self.episodes, self.violations, float(self.alignment_lambda)
         )
 
     def rates(self) -> np.ndarray:
         """Compliance of each environment's episode so far; nan where it is undefined; (n_envs,)."""
-        return np.where(self.counted > 0, self.compliant / np.maximum(self.counted, 1), np.nan)
+        counted, compliant = self.episodes["counted"], self.episodes["compliant"]
+        return np.where(counted > 0, compliant / np.maximum(counted, 1), np.nan)
 
     def start_episodes(self, ended: np.ndarray) -> None:
         """Forgets the counts of environments whose episode ended; (n_envs,) bool."""
-        self.counts[:, ended] = 0
+        self.episodes[ended] = np.zeros(1, EPISODE_DTYPE)

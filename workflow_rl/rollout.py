@@ -7,11 +7,11 @@ not depend on each other, so each plays all its steps in one go.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.compliance import COMPLIANT, PREVENTIVE, VIOLATION, due_type, judge_fix, rate
+from workflow_rl.compliance import count_fix, due_type, judge_fix, start_episode
 from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
@@ -22,22 +22,6 @@ KEY_BITS = 52  # a key is the packed observation, and above it the number of the
 EMPTY = -1
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.0**-53
-
-EPISODE_DTYPE = np.dtype(
-    [
-        ("total", np.float64),  # sum of environment rewards
-        ("alignment", np.float64),  # sum of alignment rewards
-        ("counted", np.int32),
-        ("compliant", np.int32),
-        ("preventive", np.int32),
-        ("env", np.int32),
-    ],
-    align=True,
-)
-
-
-Episode: TypeAlias = Any
-"""A record of :data:`EPISODE_DTYPE`, as Numba sees it."""
 
 
 class Actor(NamedTuple):
@@ -160,28 +144,6 @@ def choose(line: np.ndarray, u: float) -> int:
         else:
             low = middle + 1
     return low
-
-
-@compiled
-def start_episode(episode: Episode) -> None:
-    """Clears the running counts of one environment."""
-    episode.total, episode.alignment = 0.0, 0.0
-    episode.counted, episode.compliant, episode.preventive = 0, 0, 0
-
-
-@compiled
-def count_fix(episode: Episode, violations: np.ndarray, kind: int, fixed: int, due: int, strength: float) -> float:
-    """Counts a fix in the environment's episode; returns the alignment reward."""
-    before = rate(episode.compliant, episode.counted)
-    if kind == PREVENTIVE:
-        episode.preventive += 1
-    elif kind == COMPLIANT:
-        episode.compliant += 1
-        episode.counted += 1
-    elif kind == VIOLATION:
-        episode.counted += 1
-        violations[fixed, due] += 1
-    return strength * (rate(episode.compliant, episode.counted) - before)
 
 
 @compiled
