@@ -196,7 +196,7 @@ def test_a_batch_in_which_no_episode_ends_is_an_ordinary_one() -> None:
 
 def test_the_error_of_a_universal_policy_is_not_made_small_by_shared_chance() -> None:
     """Workflows are evaluated on the same games, so averaging over them does not average chance away."""
-    policy = load_policy(UNIVERSAL_POLICIES / "universal-bline.safetensors")
+    policy = load_policy(UNIVERSAL_POLICIES / "universal-bline-0.safetensors")
     workflows = all_workflows()[::12]
     ppo = ParallelOrderConditionedPPO(TrainConfig(), workflow_codes(workflows), policy.net)
     means = [

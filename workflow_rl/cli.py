@@ -1,24 +1,28 @@
-"""The command line ``workflow-rl``, the only file that prints: results to stdout, progress to stderr."""
+"""The command line ``workflow-rl``: its commands, their options, and what becomes of errors."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from workflow_rl.errors import UserError
-from workflow_rl.train_command import PRESET_HELP, with_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from workflow_rl.replay import ReplayResult
+from workflow_rl.printing import (
+    print_bench_env,
+    print_bench_train,
+    print_cells,
+    print_replay,
+    print_runs,
+    progress,
+    replay_json,
+    say,
+    show_result,
+    training_progress,
+)
+from workflow_rl.train_command import PRESET_HELP, with_search_settings, with_settings
 
 app = typer.Typer(
     name="workflow-rl",
@@ -31,12 +35,13 @@ app = typer.Typer(
 bench_app = typer.Typer(help="Measured figures, each beside its reference in the same run.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 
-SECONDS_BETWEEN_LINES = 5.0
 INTERRUPTED = 130
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
 Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+RunDir = Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")]
+Resume = Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")]
 
 
 def main() -> None:
@@ -44,13 +49,13 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # Typer's answer to Ctrl-C
-            _say("Interrupted.")
+            say("Interrupted.")
         sys.stdout.flush()
         sys.exit(code)
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _say("Interrupted.")
+        say("Interrupted.")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,7 +72,7 @@ def main() -> None:
 
 
 def _fail(sentence: str) -> None:
-    _say(f"Error: {sentence}")
+    say(f"Error: {sentence}")
     sys.exit(2)
 
 
@@ -100,15 +105,15 @@ def replay(
     check_choice("edition", edition, scenario.editions)
     traces = [load_trace(path) for path in files]
     total = ReplayResult()
-    with _progress("replay", len(traces)) as advance:
+    with progress("replay", len(traces)) as advance:
         for trace in traces:
             total.add(replay_trace(trace, scenario, edition))
             advance(1)
     if total.mismatched_steps:
         for other in (name for name in scenario.editions if name != edition):
             if all(replay_trace(trace, scenario, other).mismatched_steps == 0 for trace in traces):
-                _say(f"All steps agree with the {other} edition: add --edition {other}.")
-    _result(_replay_json(total, edition), as_json, lambda: _print_replay(total, edition))
+                say(f"All steps agree with the {other} edition: add --edition {other}.")
+    show_result(replay_json(total, edition), as_json, lambda: print_replay(total, edition))
     raise typer.Exit(1 if total.mismatched_steps else 0)
 
 
@@ -116,8 +121,8 @@ def replay(
 @with_settings
 def train(
     preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
-    run_dir: Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")] = None,
+    run_dir: RunDir = None,
+    resume: Resume = None,
     tensorboard: Annotated[bool, typer.Option(help="Write figures for TensorBoard.")] = True,
     as_json: Json = False,
     **values: Any,
@@ -126,9 +131,9 @@ def train(
     from dataclasses import asdict
 
     from workflow_rl.config import make_config
-    from workflow_rl.run_store import Run, read_result
+    from workflow_rl.run_store import Run, new_run_directory, read_result
     from workflow_rl.tensorboard_log import TensorBoardLog
-    from workflow_rl.train_command import json_result, line, new_run_directory, summary
+    from workflow_rl.train_command import json_result, line, summary
     from workflow_rl.trainer import check_task, train_workflow
 
     given = {name: value for name, value in values.items() if value is not None}
@@ -143,16 +148,16 @@ def train(
         config = make_config(preset, **given)
         check_task(config)
         run = Run.create(run_dir or new_run_directory(preset or "train"), config)
-    _say(f"run: {run.path}")
+    say(f"run: {run.path}")
     log = TensorBoardLog(run.path) if tensorboard else None
-    with _training_progress() as show:
+    with training_progress() as show:
 
-        def say(event: dict[str, Any]) -> None:
+        def hear(event: dict[str, Any]) -> None:
             if log:
                 log(event)
             show(line(event), event["update"], run.config.max_updates)
 
-        result = train_workflow(run.config, run, say)
+        result = train_workflow(run.config, run, hear)
     if log:
         log.close()
     run.close()
@@ -160,6 +165,49 @@ def train(
         print(json_result(asdict(result)), flush=True)
     else:
         print(summary(asdict(result)))
+
+
+@app.command()
+@with_search_settings
+def search(
+    preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
+    jobs: Annotated[int | None, typer.Option(help="Trainings at once.", show_default="one per core")] = None,
+    run_dir: RunDir = None,
+    resume: Resume = None,
+    as_json: Json = False,
+    **values: Any,
+) -> None:
+    """Searches the best workflow: suggests one, trains it until it is followed, evaluates it, and repeats."""
+    from rich.console import Console
+
+    from workflow_rl.search_view import SearchView, print_search
+    from workflow_rl.workflow_search import ParallelWorkflowRLTrainer, check_jobs, resume_search
+
+    given = {name: value for name, value in values.items() if value is not None}
+    check_jobs(jobs)
+    if resume is not None:
+        if given or preset or run_dir:
+            raise UserError("--resume goes on with the run's own settings; give no others but --jobs.")
+        with SearchView(Console(stderr=True), say) as view:
+            result = resume_search(resume, jobs, view)
+    else:
+        trainer = ParallelWorkflowRLTrainer(jobs=jobs, run_dir=run_dir, preset=preset, **given)
+        with SearchView(Console(stderr=True), say) as view:
+            result = trainer.run_workflow_search(view)
+    show_result(result, as_json, lambda: print_search(result))
+
+
+@app.command()
+def runs(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Runs to compare; default: list those in runs/.")] = None,
+    folder: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Lists runs, or compares some: results side by side and the settings in which they differ."""
+    from workflow_rl.runs_command import compare_runs, list_runs
+
+    found = compare_runs(paths) if paths else {"runs": list_runs(folder)}
+    show_result(found, as_json, lambda: print_runs(found))
 
 
 @app.command()
@@ -181,7 +229,7 @@ def evaluate(
     from workflow_rl.scenario_file import load_scenario
 
     reds = parse_red_agents(red_agent)
-    with _progress("evaluate", episodes * len(set(reds))) as advance:
+    with progress("evaluate", episodes * len(set(reds))) as advance:
         if policy in REFERENCE_POLICIES:
             table = evaluate_table(reference_policy(policy), red_agent, edition, episodes, seed, advance)
         elif Path(policy).exists():
@@ -193,7 +241,7 @@ def evaluate(
             names = ", ".join(REFERENCE_POLICIES)
             raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
     table = {"policy": policy, "edition": edition, "episodes": episodes, "seed": seed, **table}
-    _result(table, as_json, lambda: _print_cells(table))
+    show_result(table, as_json, lambda: print_cells(table))
 
 
 @bench_app.command("env")
@@ -207,8 +255,8 @@ def bench_env_command(
     from workflow_rl.bench import bench_env
     from workflow_rl.scenario import parse_red_agents
 
-    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, _say)
-    _result(figures, as_json, lambda: _print_bench_env(figures))
+    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, say)
+    show_result(figures, as_json, lambda: print_bench_env(figures))
 
 
 @bench_app.command("train")
@@ -220,155 +268,8 @@ def bench_train_command(
     """Transitions per second of training, beside the network's own arithmetic and stable-baselines3."""
     from workflow_rl.bench_train import bench_train
 
-    figures = bench_train(updates, plain_updates, _say)
-    _result(figures, as_json, lambda: _print_bench_train(figures))
-
-
-def _result(value: dict[str, Any], as_json: bool, show: Callable[[], None]) -> None:
-    if as_json:
-        print(json.dumps(value), flush=True)
-    else:
-        show()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, otherwise a plain line now and then."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    done, last = 0, time.monotonic()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-
-        def advance(units: int) -> None:
-            nonlocal done, last
-            done += units
-            progress.advance(task, units)
-            if not console.is_terminal and time.monotonic() - last > SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                _say(f"{what}: {done} of {total}")
-
-        yield advance
-
-
-@contextmanager
-def _training_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar with the time that is left on a terminal, otherwise a plain line per second."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn())
-    last = 0.0
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
-
-        def show(text: str, update: int, updates: int) -> None:
-            nonlocal last
-            if time.monotonic() - last > 1.0:
-                last = time.monotonic()
-                if not console.is_terminal:
-                    _say(text)
-            progress.update(task, description=text, completed=update, total=updates)
-
-        yield show
-
-
-def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.measure import Measurement
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    boundless = Console(width=1000)
-    needed = Measurement.get(boundless, boundless.options, table).maximum
-    Console(width=max(Console().width, needed)).print(table)  # rather a long line than a number cut off
-
-
-def _replay_json(total: ReplayResult, edition: str) -> dict[str, Any]:
-    return {
-        "episodes": total.episodes,
-        "steps": total.steps,
-        "mismatched_steps": total.mismatched_steps,
-        "first_mismatch": total.first_mismatch,
-        "mismatched_episodes": total.mismatched_episodes,
-        "mismatched_after_collision": total.mismatched_after_collision,
-        "mismatches_by_field": total.mismatches_by_field,
-        "edition": edition,
-    }
-
-
-def _print_replay(total: ReplayResult, edition: str) -> None:
-    print(f"{total.episodes} episodes, {total.steps} steps, {edition} edition: ", end="")
-    print(f"{total.mismatched_steps} mismatched steps in {total.mismatched_episodes} episodes.")
-    if total.first_mismatch is None:
-        return
-    first = total.first_mismatch
-    print(f"First mismatch: {first['file']}, episode {first['episode']}, step {first['step']} (both count from 0).")
-    for name, pair in first["fields"].items():
-        print(f"  {name}: recorded {pair['recorded']}, engine {pair['engine']}")
-    if total.mismatched_after_collision:
-        print(
-            f"{total.mismatched_after_collision} of them come after a process-id collision, which the engine does not "
-            "model (docs/fidelity.md)."
-        )
-
-
-def _print_cells(table: dict[str, Any]) -> None:
-    lengths = list(next(iter(table["cells"].values())))
-    rows = [
-        [red, *(f"{cells[length]['mean']:.2f} ± {cells[length]['standard_error']:.2f}" for length in lengths)]
-        for red, cells in table["cells"].items()
-    ]
-    title = f"{table['policy']}: mean return ± standard error, {table['episodes']} episodes, {table['edition']} edition"
-    columns = ["red agent", *(f"{length} steps" for length in lengths)]
-    if "compliance" in table:
-        columns += ["compliance", "counted fixes"]
-        for row, figures in zip(rows, table["compliance"].values(), strict=True):
-            row += [f"{figures['compliance']:.3f}", f"{figures['counted_fixes']:.1f}"]
-    _table(title, columns, rows)
-    print(f"Total of all means: {table['total']:.2f}")
-
-
-def _print_bench_env(figures: dict[str, Any]) -> None:
-    rows = []
-    for red, speeds in figures["by_red_agent"].items():
-        for what, key in (("vector env", "vector_steps_per_s"), ("engine", "engine_steps_per_s")):
-            rows.append([f"{what}, {red}", *(f"{rate / 1e6:.2f}" for rate in speeds[key].values())])
-    sizes = list(figures["vector_steps_per_s"])
-    _table("Million steps per second, one thread, by number of environments", ["", *sizes], rows)
-    print(f"Single environment: {figures['single_env_steps_per_s']:,.0f} steps/s")
-    if figures["cyborg_steps_per_s"] is not None:
-        print(
-            f"Genuine CybORG: {figures['cyborg_steps_per_s']:,.0f} steps/s; the vector env with 200 environments makes "
-            f"{figures['ratio_to_cyborg_at_200']:,.0f} times as many."
-        )
-    print(f"Start to first step: {figures['cold_start_s']:.1f} s cold, {figures['cached_start_s']:.1f} s cached")
-    print(f"Memory: {figures['bytes_per_env']} bytes per environment, peak {figures['peak_memory_mb']:.0f} MB")
-
-
-def _print_bench_train(figures: dict[str, Any]) -> None:
-    rows = [
-        [f"fast path, {red}, {figures['updates']} updates from scratch", f"{figures[red]['transitions_per_s']:,.0f}"]
-        for red in ("bline", "meander")
-    ]
-    for red in ("bline", "meander"):
-        rate = figures[red]["sb3_transitions_per_s"]
-        rows.append([f"stable-baselines3, {red}", "not installed" if rate is None else f"{rate:,.0f}"])
-    for name in ("plain", "network_only", "plain_two_threads", "one_process", "two_process"):
-        rows.append([name.replace("_", " "), f"{figures[f'{name}_transitions_per_s']:,.0f}"])
-    _table("Training, 200 environments x 100 steps, 4 epochs, one thread", ["", "transitions/s"], rows)
-    print(f"Plain path over network only: {figures['ratio_to_network_only']:.2f}")
+    figures = bench_train(updates, plain_updates, say)
+    show_result(figures, as_json, lambda: print_bench_train(figures))
 
 
 if __name__ == "__main__":

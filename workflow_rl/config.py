@@ -1,16 +1,18 @@
-"""Settings of a training: one frozen dataclass, the presets as sets of values, to and from JSON."""
+"""Settings of a training and of a search: frozen dataclasses, the presets as sets of values, to and from JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from workflow_rl.errors import UserError
 
-UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package
+UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package ...
+N_UNIVERSAL = 5  # ... and how many, each from a training of its own
 PATHS = ("auto", "fast", "plain")
 DEVICES = ("auto", "cpu", "cuda")
+STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
 
 
 def _setting(default: Any, help_text: str) -> Any:
@@ -37,7 +39,8 @@ class TrainConfig:
     patience: int = _setting(0, "Stop after so many updates without a gain of 1 %; 0: never.")
     alignment_lambda: float = _setting(100.0, "Strength of the alignment reward.")
     warm_start: str = _setting(
-        "none", "Start from none, general (trained first), universal (comes along), a policy or a run."
+        "none",
+        "Start from none, general (trained first), universal (comes along; universal:0 to :4), a policy or a run.",
     )
     warm_updates: int = _setting(200, "Updates of the general policy that a warm start begins with.")
     epochs: int = _setting(4, "Passes over each batch.")
@@ -132,13 +135,57 @@ def _warm_start(red_agent: object) -> str:
     return "universal" if red_agent in UNIVERSAL_FOR else "general"
 
 
+@dataclass(frozen=True)
+class SearchConfig:
+    """Every value of one search; ``train`` holds those of its trainings, without a workflow."""
+
+    train: TrainConfig = TrainConfig()
+    n_workflows: int = _setting(20, "Evaluations of workflows; one may be visited several times.")
+    replicates: int = _setting(5, "Independent trainings of each evaluation; beyond 5 they share universal policies.")
+    strategy: str = _setting("gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.")
+    gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
+    in_flight: int = _setting(2, "Evaluations that may be under way when the next one is chosen; part of the result.")
+
+
+SEARCH_FIELDS = tuple(item for item in fields(SearchConfig) if item.name != "train")
+TASK_FIELDS = ("workflow", "universal")  # the search's business, not the user's
+
+
+def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
+    """A preset with some values changed, for a search.
+
+    >>> make_search_config(n_workflows=3, n_envs=50).train.n_envs
+    50
+    """
+    own = {item.name: values.pop(item.name) for item in SEARCH_FIELDS if item.name in values}
+    for name in TASK_FIELDS:
+        if name in values:
+            raise UserError(f"a search takes no {name!r}; it chooses the workflows itself.")
+    train = make_config(preset or "workflow", **values)
+    if preset in ("general", "universal", "original"):
+        raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
+    config = SearchConfig(train=train, **own)
+    check_search_config(config)
+    return config
+
+
+def check_search_config(config: SearchConfig) -> None:
+    """Refuses impossible values with a sentence that names them."""
+    check_config(config.train)
+    _check_types(config, SEARCH_FIELDS)
+    for name, most in (("n_workflows", 100_000), ("replicates", 100), ("in_flight", 1000)):
+        _at_least(config, name, 1)
+        if getattr(config, name) > most:
+            raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
+    if not 0 <= config.gp_beta <= 1e6:
+        raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
+    if config.strategy not in STRATEGIES:
+        raise UserError(f"unknown strategy {config.strategy!r}; allowed: {', '.join(STRATEGIES)}.")
+
+
 def check_config(config: TrainConfig) -> None:
     """Refuses values of the wrong type and impossible numbers with a sentence that names them."""
-    for item in fields(config):
-        value, kind = getattr(config, item.name), type(item.default)
-        right = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
-        if not right or (isinstance(value, bool) and kind is not bool) or value != value:
-            raise UserError(f"{item.name} must be of type {kind.__name__}, not {value!r}.")
+    _check_types(config, fields(config))
     for name in ("n_envs", "update_steps", "max_steps", "max_episodes", "epochs", "hidden", "checkpoint_updates"):
         _at_least(config, name, 1)
     for name in ("min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed", "steady_updates"):
@@ -172,12 +219,20 @@ def check_config(config: TrainConfig) -> None:
             raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")
 
 
-def _at_least(config: TrainConfig, name: str, least: int) -> None:
+def _check_types(config: object, wanted: Iterable[Field[Any]]) -> None:
+    for item in wanted:
+        value, kind = getattr(config, item.name), type(item.default)
+        right = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
+        if not right or (isinstance(value, bool) and kind is not bool) or value != value:
+            raise UserError(f"{item.name} must be of type {kind.__name__}, not {value!r}.")
+
+
+def _at_least(config: object, name: str, least: int) -> None:
     if getattr(config, name) < least:
         raise UserError(f"{name} must be a whole number of at least {least}, not {getattr(config, name)}.")
 
 
-def config_to_json(config: TrainConfig) -> dict[str, Any]:
+def config_to_json(config: TrainConfig | SearchConfig) -> dict[str, Any]:
     """All values by name."""
     return asdict(config)
 
@@ -186,4 +241,11 @@ def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
     """The settings that :func:`config_to_json` wrote."""
     config = TrainConfig(**values)
     check_config(config)
+    return config
+
+
+def search_config_from_json(values: Mapping[str, Any]) -> SearchConfig:
+    """The settings of a search that :func:`config_to_json` wrote."""
+    config = SearchConfig(**{**values, "train": config_from_json(values["train"])})
+    check_search_config(config)
     return config

@@ -18,3 +18,7 @@ class TraceError(UserError):
 
 class MissingExtraError(UserError):
     """An optional package is needed and not installed; the message says which extra to install."""
+
+
+class RunInUseError(UserError):
+    """A run directory that another process holds."""

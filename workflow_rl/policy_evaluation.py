@@ -129,6 +129,17 @@ def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderCo
     return one
 
 
+def evaluate_workflow_policy(
+    path: Path, red_agent: str, edition: str, n_episodes: int, max_steps: int, seed: int, purpose: tuple[int, ...]
+) -> WorkflowCell:
+    """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_network`."""
+    policy = load_policy(path)
+    workflows = _workflows(policy, "")
+    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
+    found = evaluate_network(ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose)
+    return next(iter(found.by_workflow.values()))
+
+
 def evaluate_policy_file(
     path: Path,
     red_agents: Sequence[str],

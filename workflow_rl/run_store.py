@@ -1,10 +1,11 @@
 """Run: one training or search in its own directory, from which it can be resumed, repeated and reported on.
 
-    config.json             all settings, seed, versions, commit; written once
-    events.jsonl            one line per update, only ever added to
-    progress.csv            the same as a table
+    config.json             kind, all settings, seed, versions, commit; written once
+    events.jsonl            one line per update (of a search: per suggestion and evaluation), only ever added to
+    progress.csv            the same as a table (of a search: suggestions.csv and ranking.csv)
     checkpoint.safetensors  weights, optimiser, generators, engine states, counters; replaced atomically
-    policy.safetensors      the trained policy
+    trainings/              of a search: the runs of its trainings
+    policy.safetensors      the trained policy (of a search: the best one)
     result.json             written last: the run is finished
 
 Nothing in it is code: weights are safetensors, the rest is JSON, so loading never executes anything. A line of
@@ -21,43 +22,62 @@ import json
 import os
 import platform
 import subprocess
+import time
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import workflow_rl
-from workflow_rl.config import TrainConfig, config_from_json, config_to_json
-from workflow_rl.errors import UserError
+from workflow_rl.config import (
+    SearchConfig,
+    TrainConfig,
+    config_from_json,
+    config_to_json,
+    search_config_from_json,
+)
+from workflow_rl.errors import RunInUseError, UserError
+
+TRAINING, SEARCH = "training", "search"  # kinds of runs
+Config = TypeVar("Config", TrainConfig, SearchConfig)
 
 
-class Run:
+class Run(Generic[Config]):
     """A run directory that this process holds; see the module for what is in it."""
 
-    def __init__(self, path: Path, config: TrainConfig) -> None:
-        self.path, self.config = path, config
+    def __init__(self, path: Path, config: Config) -> None:
+        self.path = path
+        self.config: Config = config
         self._lock = _hold(path)
 
     @classmethod
-    def create(cls, path: Path, config: TrainConfig) -> Run:
+    def create(cls, path: Path, config: Config) -> Run[Config]:
         """A new run; refuses a directory that already holds one."""
         if (path / "config.json").exists():
             raise UserError(f"{path} already holds a run; resume it or choose another directory.")
         try:
             path.mkdir(parents=True, exist_ok=True)
             run = cls(path, config)
-            about = {"config": config_to_json(config), "versions": versions(), "commit": commit()}
+            kind = SEARCH if isinstance(config, SearchConfig) else TRAINING
+            about = {"kind": kind, "config": config_to_json(config), "versions": versions(), "commit": commit()}
             write_atomically(path / "config.json", json.dumps(about, indent=1).encode())
         except OSError as error:
             raise UserError(f"{path}: cannot write there ({error.strerror}).") from None
         return run
 
-    @classmethod
-    def open(cls, path: Path) -> Run:
-        """An existing run."""
-        return cls(path, read_config(path))
+    @staticmethod
+    def open(path: Path) -> Run[TrainConfig]:
+        """An existing training."""
+        return Run(path, read_config(path))
+
+    @staticmethod
+    def open_search(path: Path) -> Run[SearchConfig]:
+        """An existing search."""
+        return Run(path, read_search_config(path))
 
     def log(self, event: dict[str, Any]) -> None:
         """Adds one event; whole or not at all."""
@@ -72,7 +92,11 @@ class Run:
         """Forgets events of updates that will be made again after a resume, and writes the table anew."""
         place = (phases.index(phase), update)
         kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
-        write_atomically(self.path / "events.jsonl", "".join(json.dumps(event) + "\n" for event in kept).encode())
+        self.rewrite_events(kept)
+
+    def rewrite_events(self, events: list[dict[str, Any]]) -> None:
+        """Replaces all events; also removes what is left of one that was cut off."""
+        write_atomically(self.path / "events.jsonl", "".join(json.dumps(event) + "\n" for event in events).encode())
 
     def save_checkpoint(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Replaces the checkpoint."""
@@ -85,13 +109,20 @@ class Run:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Writes the table of the updates and the result."""
-        events = self.events()
-        if events:
+        self.write_table("progress.csv", self.events())
+        self.write_result(result)
+
+    def write_table(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """Writes rows with the same columns as CSV; none if there are none."""
+        if rows:
             text = io.StringIO()
-            table = csv.DictWriter(text, fieldnames=list(events[0]))
+            table = csv.DictWriter(text, fieldnames=list(rows[0]))
             table.writeheader()
-            table.writerows(events)
-            write_atomically(self.path / "progress.csv", text.getvalue().encode())
+            table.writerows(rows)
+            write_atomically(self.path / name, text.getvalue().encode())
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Writes the result: from now on the run is finished."""
         write_atomically(self.path / "result.json", json.dumps(result, indent=1).encode())
 
     def close(self) -> None:
@@ -99,13 +130,35 @@ class Run:
         os.close(self._lock)
 
 
-def read_config(path: Path) -> TrainConfig:
-    """Settings of the run in ``path``."""
+def read_about(path: Path) -> dict[str, Any]:
+    """What config.json of the run in ``path`` says: kind, config, versions, commit."""
     try:
         about = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        return config_from_json(about["config"])
     except OSError:
         raise UserError(f"{path} holds no run (config.json cannot be read).") from None
+    except ValueError:
+        about = None
+    if not isinstance(about, dict) or not isinstance(about.get("config"), dict):
+        raise UserError(f"{path}/config.json is damaged.")
+    return {"kind": TRAINING} | about
+
+
+def read_config(path: Path) -> TrainConfig:
+    """Settings of the training in ``path``."""
+    return _read_settings(path, TRAINING, config_from_json)
+
+
+def read_search_config(path: Path) -> SearchConfig:
+    """Settings of the search in ``path``."""
+    return _read_settings(path, SEARCH, search_config_from_json)
+
+
+def _read_settings(path: Path, kind: str, parse: Callable[[dict[str, Any]], Config]) -> Config:
+    about = read_about(path)
+    if about["kind"] != kind:
+        raise UserError(f"{path} holds a {about['kind']}, not a {kind}.")
+    try:
+        return parse(about["config"])
     except UserError:
         raise
     except (ValueError, KeyError, TypeError):
@@ -173,16 +226,28 @@ def write_atomically(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
+def new_run_directory(name: str) -> Path:
+    """A directory under runs/ that does not exist yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    for number in range(1000):
+        path = Path("runs") / (f"{stamp}-{name}" + (f"-{number}" if number else ""))
+        if not path.exists():
+            return path
+    raise FileExistsError(f"runs/{stamp}-{name}")
+
+
+@cache
 def versions() -> dict[str, str]:
     """Versions that a result may depend on."""
     from importlib.metadata import version
 
-    names = ("numpy", "numba", "torch", "gymnasium", "safetensors")
+    names = ("numpy", "numba", "torch", "gymnasium", "safetensors", "botorch", "gpytorch")
     return {"workflow_rl": workflow_rl.__version__, "python": platform.python_version()} | {
         n: version(n) for n in names
     }
 
 
+@cache
 def commit() -> str:
     """Commit of the source, where it is a git checkout."""
     try:
@@ -202,5 +267,5 @@ def _hold(path: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        raise UserError(f"{path} is in use by another process.") from None
+        raise RunInUseError(f"{path} is in use by another process.") from None
     return handle

@@ -1,31 +1,47 @@
-"""``workflow-rl train``: its options are the fields of TrainConfig, its output a line per update and the result."""
+"""Options of ``train`` and ``search``, made from the settings; what ``train`` says about updates and its result."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import time
 from collections.abc import Callable
-from dataclasses import fields
-from pathlib import Path
+from dataclasses import Field, fields
 from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.config import PRESET_WORDS, PRESETS, TrainConfig
+from workflow_rl.config import PRESET_WORDS, PRESETS, SEARCH_FIELDS, TASK_FIELDS, TrainConfig
 
 PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+Command = Callable[..., None]
+
+
+def with_settings(command: Command) -> Command:
     """Gives ``command`` one option per field of TrainConfig; those not given on the command line are None."""
+    return _with_options(command, [(item, _default(item.name, item.default)) for item in fields(TrainConfig)])
+
+
+def with_search_settings(command: Command) -> Command:
+    """Gives ``command`` one option per setting of a search, and of its trainings."""
+    own = [(item, str(item.default)) for item in SEARCH_FIELDS]
+    trained = [item for item in fields(TrainConfig) if item.name not in TASK_FIELDS]
+    preset = PRESETS["workflow"]
+    defaults = {"warm_start": "universal against bline and meander, else general"}
+    return _with_options(
+        command,
+        own + [(item, defaults.get(item.name, str(preset.get(item.name, item.default)))) for item in trained],
+    )
+
+
+def _with_options(command: Command, settings: list[tuple[Field[Any], str]]) -> Command:
     parameters = []
-    for item in fields(TrainConfig):
+    for item, default in settings:
         kind: Any = type(item.default)
-        text = f"{item.metadata['help']} [default: {_default(item.name, item.default)}]"
         name = f"--{item.name.replace('_', '-')}"
         names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name]
-        option = typer.Option(*names, help=text, show_default=False)
+        option = typer.Option(*names, help=f"{item.metadata['help']} [default: {default}]", show_default=False)
         annotation = Annotated[kind | None, option]
         parameters.append(
             inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -48,16 +64,6 @@ def _default(name: str, plain: Any) -> str:
     if with_workflow == without:
         return str(with_workflow) if with_workflow != "" else "none"
     return f"{with_workflow}; without --workflow {without}"
-
-
-def new_run_directory(name: str) -> Path:
-    """A directory under runs/ that does not exist yet."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    for number in range(1000):
-        path = Path("runs") / (f"{stamp}-{name}" + (f"-{number}" if number else ""))
-        if not path.exists():
-            return path
-    raise FileExistsError(f"runs/{stamp}-{name}")
 
 
 def line(event: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from workflow_rl.collect import Collector, PlainCollector, workflow_codes, workflows_of
-from workflow_rl.config import UNIVERSAL_FOR, TrainConfig
+from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig
 from workflow_rl.errors import UserError
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import Evaluation, evaluate_network
@@ -164,22 +164,24 @@ class Training:
             return False
         if config.universal:
             due = self.update % UNIVERSAL_CHECK == 0 or self.update >= config.max_updates
-            return (
-                due and self.evaluate(UNIVERSAL_EPISODES, CONFIRMATION).worst_compliance >= config.compliance_threshold
-            )
+            return due and self._confirm(UNIVERSAL_EPISODES).worst_compliance >= config.compliance_threshold
         if self.streak < max(1, config.steady_updates):
             return False
-        confirmed = self.evaluate(config.n_eval_episodes, CONFIRMATION).compliance >= config.compliance_threshold
+        confirmed = self._confirm(config.n_eval_episodes).compliance >= config.compliance_threshold
         self.streak = self.streak if confirmed else 0
         return confirmed
 
-    def evaluate(self, n_episodes: int, purpose: int, greedy: bool = False) -> Evaluation:
-        """Fresh episodes, whose chance depends on the purpose and on the number of updates."""
+    def evaluate(self, n_episodes: int, purpose: tuple[int, ...], greedy: bool = False) -> Evaluation:
+        """Fresh episodes, whose chance depends on the seed and the purpose."""
         config = self.config
         return evaluate_network(
             self.ppo, self.workflows, config.red_agent, config.edition, n_episodes, config.max_steps, config.seed,
-            (purpose, self.update), greedy,
+            purpose, greedy,
         )  # fmt: skip
+
+    def _confirm(self, n_episodes: int) -> Evaluation:
+        """Episodes that are other ones after each update."""
+        return self.evaluate(n_episodes, (CONFIRMATION, self.update))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state as plain arrays."""
@@ -245,7 +247,9 @@ def check_task(config: TrainConfig) -> None:
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
 
 
-def train_workflow(config: TrainConfig, run: Run | None = None, say: Say = lambda _: None) -> WorkflowResult:
+def train_workflow(
+    config: TrainConfig, run: Run[TrainConfig] | None = None, say: Say = lambda _: None
+) -> WorkflowResult:
     """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
 
     Args:
@@ -274,7 +278,7 @@ def train_workflow(config: TrainConfig, run: Run | None = None, say: Say = lambd
     return _finish(training, reason, seconds + time.perf_counter() - began, run)
 
 
-def _start(config: TrainConfig, run: Run | None) -> Training:
+def _start(config: TrainConfig, run: Run[TrainConfig] | None) -> Training:
     """The training where it stands: at the run's checkpoint or at its beginning."""
     saved = run.load_checkpoint() if run else None
     if saved is not None:
@@ -301,21 +305,27 @@ def _start(config: TrainConfig, run: Run | None) -> Training:
 
 def _warm_start_path(config: TrainConfig) -> Path:
     """File or run from which to start."""
-    if config.warm_start != "universal":
+    name, _, number = config.warm_start.partition(":")
+    if name != "universal":
         return Path(config.warm_start)
     if config.red_agent not in UNIVERSAL_FOR:
         known = ", ".join(UNIVERSAL_FOR)
         raise UserError(f"no universal policy comes along for red agent {config.red_agent!r}; there are: {known}.")
-    return UNIVERSAL_POLICIES / f"universal-{config.red_agent}.safetensors"
+    if number not in ("", *map(str, range(N_UNIVERSAL))):
+        raise UserError(f"universal policies are numbered from 0 to {N_UNIVERSAL - 1}, not {number!r}.")
+    return UNIVERSAL_POLICIES / f"universal-{config.red_agent}-{number or 0}.safetensors"
 
 
 def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
-    """Settings of a phase: the base is a general policy with the documents' own learning rate."""
-    if phase == MAIN:
-        return config
+    return config if phase == MAIN else base_config(config)
+
+
+def base_config(config: TrainConfig) -> TrainConfig:
+    """Settings of the base of a warm start: a general policy with the documents' own learning rate."""
     return replace(
-        config, workflow="", universal=False, n_envs=200, update_steps=100, lr=0.002, epochs=4, entropy=0.0,
-        anneal=False, patience=0, min_episodes=0, max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
+        config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
+        entropy=0.0, anneal=False, patience=0, min_episodes=0,
+        max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
     )  # fmt: skip
 
 
@@ -325,15 +335,15 @@ def _widen(net: OrderConditionedActorCritic, config: TrainConfig) -> OrderCondit
     return net.with_order(n_code) if n_code > net.n_code else net
 
 
-def _checkpoint(run: Run | None, training: Training) -> None:
+def _checkpoint(run: Run[TrainConfig] | None, training: Training) -> None:
     if run:
         run.save_checkpoint(training.arrays(), training.counters())
 
 
-def _finish(training: Training, reason: StopReason, seconds: float, run: Run | None) -> WorkflowResult:
+def _finish(training: Training, reason: StopReason, seconds: float, run: Run[TrainConfig] | None) -> WorkflowResult:
     config = training.config
-    sampled = training.evaluate(config.n_eval_episodes, FINAL)
-    greedy = training.evaluate(config.n_eval_episodes, FINAL, greedy=True)
+    sampled = training.evaluate(config.n_eval_episodes, (FINAL,))  # the same games for all workflows of a seed
+    greedy = training.evaluate(config.n_eval_episodes, (FINAL,), greedy=True)
     result = WorkflowResult(
         workflow=config.workflow if not config.universal else "universal",
         compliance=sampled.compliance if config.conditioned else None,

@@ -1,0 +1,224 @@
+"""A Gaussian process on orders: which order is how good, how sure is that, and which pairs of items make it so.
+
+Notation: an order is a tuple of items, highest priority first; its features are one number per pair of items (in the
+order of ``items``), 1 if the first of the pair comes earlier, else 0.
+
+    y_i = f(order_i) + t_i + e_i        f ~ GP(m, s^2 k),  t ~ N(0, training noise),  e_i ~ N(0, standard error_i^2)
+    k(a, b) = exp(-sum over pairs of w_pair [a and b disagree on the pair])              (Mallows kernel)
+
+m, s, the w and the training noise are those of highest posterior density (MAP). Values are centred and scaled before
+the fit, so the priors hold for any unit. Orders that were seen several times are several rows: for a GP that is the
+same as pooling them, and their spread tells the training noise.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.acquisition.analytic import UpperConfidenceBound
+from botorch.exceptions.warnings import InputDataWarning
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from gpytorch.constraints import GreaterThan, Positive
+from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import LogNormalPrior
+
+Order = tuple[str, ...]
+
+MOST_SWAPS = 120  # neighbouring swaps over which the effect of a pair is averaged; all there are for up to 6 items
+ROWS = 1024  # orders predicted at once
+LEAST_NOISE = 1e-8  # variance, of scaled values
+UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
+
+
+def features(orders: Sequence[Order], items: Order) -> torch.Tensor:
+    """Features of orders; (n, n_pairs) of 0 and 1.
+
+    >>> features([("b", "a", "c")], ("a", "b", "c")).tolist()  # pairs ab, ac, bc
+    [[0.0, 1.0, 1.0]]
+    """
+    number = {item: i for i, item in enumerate(items)}
+    ranks = np.argsort([[number[item] for item in order] for order in orders], axis=1)
+    first, second = np.array(list(combinations(range(len(items)), 2))).T
+    return torch.from_numpy((ranks[:, first] < ranks[:, second]).astype(np.float64))
+
+
+class MallowsKernel(Kernel):  # type: ignore[misc]
+    """k(a, b) = exp(-sum_p w_p |a_p - b_p|) on features of orders; positive definite, being a product of such.
+
+    The prior of each weight is log-normal: what the data do not speak for stays near its small mode.
+
+    Args:
+        n_pairs: number of pairs of items.
+    """
+
+    def __init__(self, n_pairs: int) -> None:
+        super().__init__()
+        self.register_parameter("raw_weights", torch.nn.Parameter(torch.zeros(n_pairs, dtype=torch.float64)))
+        self.register_constraint("raw_weights", Positive(torch.exp, torch.log))
+        self.register_prior("weights_prior", LogNormalPrior(-math.log(n_pairs), 1.0), lambda module: module.weights)
+        self.initialize(raw_weights=torch.full((n_pairs,), -math.log(n_pairs), dtype=torch.float64))
+
+    @property
+    def weights(self) -> torch.Tensor:
+        """The weights; (n_pairs,)."""
+        weights: torch.Tensor = self.raw_weights_constraint.transform(self.raw_weights)
+        return weights
+
+    def forward(self, x1: torch.Tensor, x2: torch.Tensor, diag: bool = False, **_: Any) -> torch.Tensor:
+        """Kernel of features (..., n, n_pairs) and (..., m, n_pairs): (..., n, m), or (..., n) if ``diag``."""
+        if diag:
+            return torch.exp(-((x1 - x2).abs() * self.weights).sum(-1))
+        weighted = x1 * self.weights
+        both = weighted @ x2.transpose(-1, -2)  # of 0 and 1: |a - b| = a + b - 2ab
+        distance = weighted.sum(-1)[..., :, None] + (x2 * self.weights).sum(-1)[..., None, :] - 2 * both
+        return torch.exp(-distance)
+
+
+class OrderGP:
+    """The process after it has seen some orders.
+
+    >>> gp = OrderGP(("a", "b", "c"), [("a", "b", "c"), ("b", "a", "c"), ("a", "c", "b")], [1.0, 0.0, 1.0], [0.1] * 3)
+    >>> mean, sigma = gp.predict([("c", "a", "b"), ("c", "b", "a")])
+    >>> bool(mean[0] > mean[1])
+    True
+
+    Args:
+        items: what is ordered.
+        orders: those that were seen.
+        values: what was seen of each; (n,).
+        errors: standard error of each value; (n,).
+    """
+
+    def __init__(self, items: Order, orders: Sequence[Order], values: Sequence[float], errors: Sequence[float]) -> None:
+        self.items, self.orders = tuple(items), list(orders)
+        self.values, self.errors = np.array(values, float), np.array(errors, float)
+        self.centre = float(self.values.mean()) if len(orders) else 0.0
+        spread = float(self.values.std(ddof=1)) if len(orders) > 1 else 0.0
+        self.scale = max(spread, float(self.errors.mean()) if len(orders) else 0.0) or 1.0
+        n_pairs = math.comb(len(self.items), 2)
+        self._kernel = ScaleKernel(MallowsKernel(n_pairs), outputscale_prior=LogNormalPrior(0.7, 1.0)).double()
+        self._model = self._fit() if orders else None
+
+    def _build(self) -> SingleTaskGP:
+        x = features(self.orders, self.items)
+        y = torch.from_numpy((self.values - self.centre) / self.scale)[:, None]
+        likelihood = FixedNoiseGaussianLikelihood(
+            noise=torch.from_numpy((self.errors / self.scale) ** 2).clamp_min(LEAST_NOISE), learn_additional_noise=True,
+            noise_prior=LogNormalPrior(-2.3, 1.5), noise_constraint=GreaterThan(LEAST_NOISE, torch.exp, torch.log, 0.1),
+        ).double()  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputDataWarning)  # scaled by us, in a way that knows the known noise
+            return SingleTaskGP(x, y, likelihood=likelihood, covar_module=self._kernel, outcome_transform=None)
+
+    def _fit(self) -> SingleTaskGP:
+        model = self._build()
+        self._kernel.initialize(outputscale=1.0)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        model.eval()
+        return model
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the pairs, in the order of ``combinations(items, 2)``; (n_pairs,)."""
+        weights: np.ndarray = self._kernel.base_kernel.weights.detach().numpy().copy()
+        return weights
+
+    @property
+    def training_noise(self) -> float:
+        """Standard deviation of what differs between trainings beyond the known standard errors, as learned."""
+        if self._model is None:
+            return 0.0
+        return float(self._model.likelihood.second_noise.detach().sqrt()) * self.scale
+
+    def with_pending(self, pending: Sequence[Order]) -> OrderGP:
+        """The process if ``pending`` orders turn out as predicted: the same means, and smaller deviations there."""
+        if not pending:
+            return self
+        expected = self.predict(pending)[0]
+        error = float(self.errors.mean()) if len(self.errors) else UNKNOWN_ERROR * self.scale
+        return self._given(
+            [*self.orders, *pending],
+            np.append(self.values, expected),
+            np.append(self.errors, np.full(len(pending), error)),
+        )
+
+    def with_values(self, values: np.ndarray) -> OrderGP:
+        """The same process, as fitted, had it seen other values of the same orders."""
+        return self._given(self.orders, np.array(values, float), self.errors)
+
+    def _given(self, orders: list[Order], values: np.ndarray, errors: np.ndarray) -> OrderGP:
+        """A process with what was learned here that has seen other things."""
+        other = object.__new__(OrderGP)
+        other.__dict__ |= self.__dict__ | {"orders": orders, "values": values, "errors": errors}
+        other._model = other._build()
+        if self._model is not None:
+            other._model.mean_module.load_state_dict(self._model.mean_module.state_dict())
+            other._model.likelihood.second_noise = self._model.likelihood.second_noise.detach()
+        other._model.eval()
+        return other
+
+    def predict(self, orders: Sequence[Order] | torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of f, in the units of the values; (n,) each. Features will do for orders."""
+        x = orders if isinstance(orders, torch.Tensor) else features(orders, self.items)
+        if self._model is None:
+            deviation = float(self._kernel.outputscale.detach().sqrt()) * self.scale
+            return np.full(len(x), self.centre), np.full(len(x), deviation)
+        with torch.no_grad():
+            posteriors = [self._model.posterior(part) for part in _parts(x)]
+            mean = torch.cat([posterior.mean.reshape(-1) for posterior in posteriors]).numpy()
+            variance = torch.cat([posterior.variance.reshape(-1) for posterior in posteriors]).numpy()
+        return self.centre + self.scale * mean, self.scale * np.sqrt(np.maximum(variance, 0.0))
+
+    def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
+        """Mean + beta * sigma; (n,). The one place that knows that BoTorch multiplies sigma by the root of its beta."""
+        if self._model is None:
+            mean, sigma = self.predict(orders)
+            return mean + beta * sigma
+        x = orders if isinstance(orders, torch.Tensor) else features(orders, self.items)
+        acquisition = UpperConfidenceBound(self._model, beta=beta**2)
+        with torch.no_grad():
+            bound = torch.cat([acquisition(part) for part in _parts(x)]).numpy()
+        return np.asarray(self.centre + self.scale * bound)
+
+    def contrast(self, orders: Sequence[Order], weights: np.ndarray) -> tuple[float, float]:
+        """Mean and standard deviation of ``sum(weights * f(orders))``."""
+        assert self._model is not None, "nothing was observed yet"
+        with torch.no_grad():
+            posterior = self._model(features(orders, self.items))
+            mean, covariance = posterior.mean.numpy(), posterior.covariance_matrix.numpy()
+        deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))
+        return float(self.scale * (weights @ mean) + self.centre * weights.sum()), deviation
+
+
+def _parts(x: torch.Tensor) -> list[torch.Tensor]:
+    """Features of some orders at a time, each a batch of one as BoTorch wants it; (n, 1, n_pairs)."""
+    return [x[start : start + ROWS, None, :] for start in range(0, len(x), ROWS)]
+
+
+def pair_swaps(items: Order, first: str, second: str) -> tuple[list[Order], list[Order]]:
+    """Orders with ``first`` right before ``second``, and the same with the two swapped: all, or a sample of them.
+
+    >>> pair_swaps(("a", "b", "c"), "a", "c")
+    ([('b', 'a', 'c'), ('a', 'c', 'b')], [('b', 'c', 'a'), ('c', 'a', 'b')])
+    """
+    rest = [item for item in items if item not in (first, second)]
+    block = len(rest)  # stands for the pair
+    if math.factorial(block + 1) <= MOST_SWAPS:
+        arrangements = list(permutations(range(block + 1)))
+    else:
+        rng = np.random.default_rng(0)
+        arrangements = [tuple(rng.permutation(block + 1).tolist()) for _ in range(MOST_SWAPS)]
+
+    def order(arrangement: Sequence[int], pair: Order) -> Order:
+        return tuple(item for i in arrangement for item in (pair if i == block else (rest[i],)))
+
+    return [order(a, (first, second)) for a in arrangements], [order(a, (second, first)) for a in arrangements]

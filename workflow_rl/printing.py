@@ -1,0 +1,190 @@
+"""How the command line shows things: results to stdout, progress to stderr, tables, bars."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from workflow_rl.replay import ReplayResult
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def show_result(value: dict[str, Any], as_json: bool, show: Callable[[], None]) -> None:
+    """A result as one line of JSON, or as ``show`` puts it."""
+    if as_json:
+        print(json.dumps(value), flush=True)
+    else:
+        show()
+
+
+def say(line: str) -> None:
+    """One line of progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, otherwise a plain line now and then."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    done, last = 0, time.monotonic()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+
+        def advance(units: int) -> None:
+            nonlocal done, last
+            done += units
+            progress.advance(task, units)
+            if not console.is_terminal and time.monotonic() - last > SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                say(f"{what}: {done} of {total}")
+
+        yield advance
+
+
+@contextmanager
+def training_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with the time that is left on a terminal, otherwise a plain line per second."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn())
+    last = 0.0
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(text: str, update: int, updates: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > 1.0:
+                last = time.monotonic()
+                if not console.is_terminal:
+                    say(text)
+            progress.update(task, description=text, completed=update, total=updates)
+
+        yield show
+
+
+def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table as wide as it needs to be."""
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    boundless = Console(width=1000)
+    needed = Measurement.get(boundless, boundless.options, table).maximum
+    Console(width=max(Console().width, needed)).print(table)  # rather a long line than a number cut off
+
+
+def replay_json(total: ReplayResult, edition: str) -> dict[str, Any]:
+    """Figures of a replay."""
+    return {
+        "episodes": total.episodes,
+        "steps": total.steps,
+        "mismatched_steps": total.mismatched_steps,
+        "first_mismatch": total.first_mismatch,
+        "mismatched_episodes": total.mismatched_episodes,
+        "mismatched_after_collision": total.mismatched_after_collision,
+        "mismatches_by_field": total.mismatches_by_field,
+        "edition": edition,
+    }
+
+
+def print_replay(total: ReplayResult, edition: str) -> None:
+    """A replay in words."""
+    print(f"{total.episodes} episodes, {total.steps} steps, {edition} edition: ", end="")
+    print(f"{total.mismatched_steps} mismatched steps in {total.mismatched_episodes} episodes.")
+    if total.first_mismatch is None:
+        return
+    first = total.first_mismatch
+    print(f"First mismatch: {first['file']}, episode {first['episode']}, step {first['step']} (both count from 0).")
+    for name, pair in first["fields"].items():
+        print(f"  {name}: recorded {pair['recorded']}, engine {pair['engine']}")
+    if total.mismatched_after_collision:
+        print(
+            f"{total.mismatched_after_collision} of them come after a process-id collision, which the engine does not "
+            "model (docs/fidelity.md)."
+        )
+
+
+def print_cells(figures: dict[str, Any]) -> None:
+    """Mean returns of a policy, and how it follows its workflow."""
+    lengths = list(next(iter(figures["cells"].values())))
+    rows = [
+        [red, *(f"{cells[length]['mean']:.2f} ± {cells[length]['standard_error']:.2f}" for length in lengths)]
+        for red, cells in figures["cells"].items()
+    ]
+    conditions = f"{figures['episodes']} episodes, {figures['edition']} edition"
+    title = f"{figures['policy']}: mean return ± standard error, {conditions}"
+    columns = ["red agent", *(f"{length} steps" for length in lengths)]
+    if "compliance" in figures:
+        columns += ["compliance", "counted fixes"]
+        for row, found in zip(rows, figures["compliance"].values(), strict=True):
+            row += [f"{found['compliance']:.3f}", f"{found['counted_fixes']:.1f}"]
+    table(title, columns, rows)
+    print(f"Total of all means: {figures['total']:.2f}")
+
+
+def print_bench_env(figures: dict[str, Any]) -> None:
+    """Speeds of the environments."""
+    rows = []
+    for red, speeds in figures["by_red_agent"].items():
+        for what, key in (("vector env", "vector_steps_per_s"), ("engine", "engine_steps_per_s")):
+            rows.append([f"{what}, {red}", *(f"{rate / 1e6:.2f}" for rate in speeds[key].values())])
+    sizes = list(figures["vector_steps_per_s"])
+    table("Million steps per second, one thread, by number of environments", ["", *sizes], rows)
+    print(f"Single environment: {figures['single_env_steps_per_s']:,.0f} steps/s")
+    if figures["cyborg_steps_per_s"] is not None:
+        print(
+            f"Genuine CybORG: {figures['cyborg_steps_per_s']:,.0f} steps/s; the vector env with 200 environments makes "
+            f"{figures['ratio_to_cyborg_at_200']:,.0f} times as many."
+        )
+    print(f"Start to first step: {figures['cold_start_s']:.1f} s cold, {figures['cached_start_s']:.1f} s cached")
+    print(f"Memory: {figures['bytes_per_env']} bytes per environment, peak {figures['peak_memory_mb']:.0f} MB")
+
+
+def print_bench_train(figures: dict[str, Any]) -> None:
+    """Speeds of training."""
+    rows = [
+        [f"fast path, {red}, {figures['updates']} updates from scratch", f"{figures[red]['transitions_per_s']:,.0f}"]
+        for red in ("bline", "meander")
+    ]
+    for red in ("bline", "meander"):
+        rate = figures[red]["sb3_transitions_per_s"]
+        rows.append([f"stable-baselines3, {red}", "not installed" if rate is None else f"{rate:,.0f}"])
+    for name in ("plain", "network_only", "plain_two_threads", "one_process", "two_process"):
+        rows.append([name.replace("_", " "), f"{figures[f'{name}_transitions_per_s']:,.0f}"])
+    table("Training, 200 environments x 100 steps, 4 epochs, one thread", ["", "transitions/s"], rows)
+    print(f"Plain path over network only: {figures['ratio_to_network_only']:.2f}")
+
+
+def print_runs(found: dict[str, Any]) -> None:
+    """Runs as a table, and the settings in which they differ."""
+    rows = []
+    for run in found["runs"]:
+        figure = "" if run["mean_return"] is None else f"{run['mean_return']:.2f} ± {run['standard_error']:.2f}"
+        compliance = "" if run["compliance"] is None else f"{run['compliance']:.3f}"
+        seconds = "" if run["seconds"] is None else f"{run['seconds']:.1f}"
+        state = run["state"] + (f", {run['evaluations']} evaluations" if run["evaluations"] is not None else "")
+        about = [run["run"], run["kind"], state, run["red_agent"] or "", run["workflow"] or ""]
+        rows.append([*about, figure, compliance, seconds])
+    columns = ["run", "kind", "state", "red agent", "workflow (of a search: the best)", "return", "compliance", "s"]
+    table(f"{len(rows)} runs", columns, rows)
+    differ = found.get("settings_that_differ", {})
+    if differ:
+        names = [run["run"] for run in found["runs"]]
+        table("Settings that differ", ["", *names], [[name, *map(str, values)] for name, values in differ.items()])

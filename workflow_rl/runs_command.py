@@ -1,0 +1,73 @@
+"""``workflow-rl runs``: which runs there are, and how some of them differ."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.errors import UserError
+from workflow_rl.run_store import SEARCH, read_about, read_events, read_result
+
+
+def list_runs(folder: Path) -> list[dict[str, Any]]:
+    """A row for each run in a folder, oldest first; damaged ones say so."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such directory.")
+    paths = [path for path in folder.iterdir() if (path / "config.json").exists()]
+    return [describe(path) for path in sorted(paths, key=lambda path: ((path / "config.json").stat().st_mtime, path))]
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """One run in a row."""
+    row: dict[str, Any] = {
+        "run": str(path), "kind": "?", "state": "damaged", "red_agent": None, "workflow": None, "mean_return": None,
+        "standard_error": None, "compliance": None, "evaluations": None, "seconds": None,
+    }  # fmt: skip
+    try:
+        about, result, events = read_about(path), read_result(path), read_events(path)
+    except UserError:
+        return row
+    train = about["config"].get("train", about["config"])
+    row |= {"kind": about["kind"], "red_agent": train.get("red_agent"), "workflow": train.get("workflow")}
+    row["state"] = "finished" if result is not None else "running" if _held(path) else "interrupted"
+    if about["kind"] == SEARCH:
+        row["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
+        best = next((place for place in (result or {}).get("ranking", []) if place["follows"]), None)
+        row["workflow"] = best["workflow"] if best else None
+    else:
+        best = result
+    if best:
+        row |= {name: best[name] for name in ("mean_return", "standard_error", "compliance")}
+    row["seconds"] = (result or {}).get("seconds")
+    return row
+
+
+def compare_runs(paths: list[Path]) -> dict[str, Any]:
+    """Rows of runs, and the settings in which they differ."""
+    settings = [_flat(read_about(path)["config"]) for path in paths]
+    names = list(dict.fromkeys(name for values in settings for name in values))
+    differ = {
+        name: [values.get(name) for values in settings]
+        for name in names
+        if len({str(values.get(name)) for values in settings}) > 1
+    }
+    return {"runs": [describe(path) for path in paths], "settings_that_differ": differ}
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a run with those of its trainings among them."""
+    trained: dict[str, Any] = config.get("train", {})
+    return {name: value for name, value in config.items() if name != "train"} | trained
+
+
+def _held(path: Path) -> bool:
+    """Does a process hold the run?"""
+    try:
+        with open(path / ".lock", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

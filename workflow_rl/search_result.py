@@ -1,0 +1,124 @@
+"""The result of a search: ranking, pair effects and the best defender, as JSON and as tables in the run directory."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.config import SearchConfig
+from workflow_rl.policy_evaluation import evaluate_workflow_policy
+from workflow_rl.ranking import Evaluated, Posterior, Ranked
+from workflow_rl.run_store import Run
+from workflow_rl.workflow import unit_types
+
+SEED_OF_DEFENDER = 43  # purpose: fresh games, for the policy was chosen by its return
+
+
+@dataclass(frozen=True)
+class Finished:
+    """An evaluation that is over, with the results and directories of its trainings."""
+
+    suggested: dict[str, Any]
+    outcome: dict[str, Any]
+    evaluated: Evaluated
+    results: list[dict[str, Any]]
+    paths: list[Path]
+
+
+def search_result(
+    run: Run[SearchConfig], finished: list[Finished], bases: list[dict[str, Any]], seconds: float
+) -> dict[str, Any]:
+    """Works out the result and writes everything; result.json last.
+
+    Args:
+        run: the search's directory.
+        finished: all evaluations.
+        bases: results of the general policies that were trained to start from.
+        seconds: how long the search took.
+    """
+    config = run.config
+    posterior = Posterior(unit_types(), [item.evaluated for item in finished])
+    ranking = posterior.ranking(config.train.compliance_threshold)
+    rows = [_row(place, finished) for place in ranking]
+    best = rows[0]["workflow"] if rows[0]["follows"] else None
+    result = {
+        "best": best,
+        "equal_to_best": [row["workflow"] for row in rows if best and row["follows"] and row["equal_to_best"]],
+        "ranking": rows,
+        "pair_weights": [asdict(pair) for pair in posterior.pair_effects()],
+        "training_noise": posterior.gp.training_noise,
+        "level_error": posterior.level_error,
+        "red_agent": config.train.red_agent,
+        "edition": config.train.edition,
+        "seed": config.train.seed,
+        "evaluations": len(finished),
+        "replicates": config.replicates,
+        "seconds": seconds,
+        "transitions": _transitions(config, finished, bases),
+        "run": str(run.path),
+        "defender": _defender(run, best, finished) if best else None,
+    }
+    run.write_table("ranking.csv", rows)
+    run.write_table("suggestions.csv", [_suggestion_row(item) for item in finished])
+    run.write_result(result)
+    return result
+
+
+def _row(place: Ranked, finished: list[Finished]) -> dict[str, Any]:
+    own = [item for item in finished if item.evaluated.order == place.order]
+    reasons = {result["stop_reason"] for item in own for result in item.results}
+    return {
+        "workflow": ",".join(place.order),
+        "mean_return": place.mean,
+        "standard_error": place.sigma,
+        "compliance": place.compliance,
+        "visits": place.visits,
+        "stop_reason": ", ".join(sorted(reasons)),
+        "follows": place.follows,
+        "behind_best": place.behind,
+        "behind_error": place.behind_error,
+        "equal_to_best": place.equal,
+        "observed_return": float(np.mean([item.evaluated.value for item in own])),
+        "counted_fixes": float(np.mean([item.outcome["counted_fixes"] for item in own])),
+        "episodes": sum(item.outcome["episodes"] for item in own),
+    }
+
+
+def _suggestion_row(item: Finished) -> dict[str, Any]:
+    names = ("index", "workflow", "visit", "mean", "sigma", "bound", "reason")
+    found = {name: item.outcome[name] for name in ("mean_return", "standard_error", "compliance", "counted_fixes")}
+    return {name: item.suggested[name] for name in names} | {f"found_{name}": value for name, value in found.items()}
+
+
+def _transitions(config: SearchConfig, finished: list[Finished], bases: list[dict[str, Any]]) -> int:
+    """Transitions of all trainings."""
+    results = [*bases, *(result for item in finished for result in item.results)]
+    return sum(int(result["episodes"]) for result in results) * config.train.max_steps
+
+
+def _defender(run: Run[SearchConfig], best: str, finished: list[Finished]) -> dict[str, Any]:
+    """Keeps the best policy of the best workflow that follows it, and evaluates it on games of its own."""
+    trainings = [pair for item in finished for pair in zip(item.results, item.paths, strict=True)]
+    own = [(result, path) for result, path in trainings if result["workflow"] == best]
+    followed = [pair for pair in own if pair[0]["compliance"] >= run.config.train.compliance_threshold]
+    path = max(followed or own, key=lambda pair: (pair[0]["mean_return"], str(pair[1])))[1]
+    target = run.path / "policy.safetensors"
+    part = run.path / ".policy.safetensors.part"
+    shutil.copyfile(path / "policy.safetensors", part)
+    part.replace(target)
+    train = run.config.train
+    cell = evaluate_workflow_policy(
+        target, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,)
+    )
+    return {
+        "policy": str(target),
+        "training": str(path),
+        "mean_return": cell.mean_return,
+        "standard_error": cell.standard_error,
+        "compliance": cell.compliance,
+        "counted_fixes": cell.counted_fixes,
+    }

@@ -1,0 +1,193 @@
+"""What a person sees of a search: a live view on a terminal, plain lines otherwise, and the result in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from workflow_rl.printing import table
+
+SHOWN = 12  # rows of the ranking on the screen; the rest is in ranking.csv
+EQUALS_NAMED = 3
+
+Line = Callable[[str], None]
+
+
+class SearchView:
+    """Follows a search. Use as a context manager; call it with each event.
+
+    Args:
+        console: where to draw; plain lines go to ``line`` if it is no terminal.
+        line: writes one line.
+    """
+
+    def __init__(self, console: Console, line: Line) -> None:
+        self.console, self.line = console, line
+        self.live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
+        self.under_way: dict[int, dict[str, Any]] = {}  # evaluations by index
+        self.best: dict[str, Any] | None = None
+        self.bases: dict[str, dict[str, Any]] = {}
+        self.total, self.replicates, self.done, self.before = 0, 1, 0, 0
+        self.seconds = self.first_seconds = 0.0
+        self._last = 0.0
+
+    def __enter__(self) -> SearchView:
+        if self.live:
+            self.live.__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        if self.live:
+            self.live.__exit__(*details)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Takes in an event of :class:`workflow_search.WorkflowSearch`."""
+        getattr(self, f"_{event['kind']}")(event)
+        self.seconds = event.get("seconds", self.seconds)
+        if self.live and time.monotonic() - self._last > 0.1:
+            self._last = time.monotonic()
+            self.live.update(self._screen(), refresh=True)
+
+    def _start(self, event: dict[str, Any]) -> None:
+        self.total, self.replicates = event["config"].n_workflows, event["config"].replicates
+        self.done = self.before = event["done"]
+        self.line(f"run: {event['run']}" + (f" ({self.done} of {self.total} evaluations done)" if self.done else ""))
+
+    def _tick(self, event: dict[str, Any]) -> None:
+        pass
+
+    def _suggestion(self, event: dict[str, Any]) -> None:
+        if event["index"] >= self.done:
+            self.under_way[event["index"]] = event | {"finished": 0, "progress": {}}
+
+    def _progress(self, event: dict[str, Any]) -> None:
+        if event["name"].startswith("base"):
+            self.bases[event["name"]] = event
+        else:
+            index, replicate = map(int, event["name"].split("-"))
+            self.under_way[index]["progress"][replicate] = event
+
+    def _done(self, event: dict[str, Any]) -> None:
+        if event["name"].startswith("base"):
+            self.bases.pop(event["name"], None)
+            self.line(f"{event['name']}: general policy, return {event['mean_return']:.2f}")
+            return
+        index = int(event["name"].split("-")[0])
+        if index in self.under_way:
+            self.under_way[index]["finished"] += 1
+
+    def _restarted(self, event: dict[str, Any]) -> None:
+        self.line(f"a worker died (exit code {event['exit_code']}); its training {event['name']} goes on in another.")
+
+    def _evaluation(self, event: dict[str, Any]) -> None:
+        self.under_way.pop(event["index"], None)
+        self.done += 1
+        self.best = event["best"]
+        words = [
+            f"{self.done:3} of {self.total}", event["workflow"], f"return {event['mean_return']:.2f}",
+            f"compliance {event['compliance']:.3f}",
+        ]  # fmt: skip
+        if self.best:
+            best = self.best
+            words.append(f"best so far {best['workflow']} {best['mean']:.2f} ± {best['sigma']:.2f}")
+        if not self.live:
+            self.line("  ".join(words))
+
+    def _left(self) -> str:
+        fresh = self.done - self.before
+        if not fresh:
+            return "?"
+        return f"{self.seconds / fresh * (self.total - self.done):.0f} s"
+
+    def _screen(self) -> Group:
+        grid = Table(title="Under way", title_justify="left", box=None, padding=(0, 2, 0, 0))
+        for name in ("#", "workflow", "expected", "trained", "return", "compliance", "why"):
+            grid.add_column(name, no_wrap=True)
+        for name, event in sorted(self.bases.items()):
+            grid.add_row("", name, "", f"update {event['update']}", _number(event["return"], 2), "", "to start from")
+        for index, event in sorted(self.under_way.items()):
+            news = list(event["progress"].values())
+            latest = news[-1] if news else {"return": None, "compliance": None}
+            expected = "" if event["mean"] is None else f"{event['mean']:.1f} ± {event['sigma']:.1f}"
+            grid.add_row(
+                str(index + 1), event["workflow"], expected, f"{event['finished']} of {self.replicates}",
+                _number(latest["return"], 2), _number(latest["compliance"], 3), event["reason"].split(":")[0],
+            )  # fmt: skip
+        best = "none yet"
+        if self.best:
+            best = f"{self.best['workflow']}  {self.best['mean']:.2f} ± {self.best['sigma']:.2f}"
+        footer = f"{self.done} of {self.total} evaluations, {self.seconds:.0f} s, about {self._left()} left"
+        return Group(grid, Text(f"Best so far: {best}", style="bold"), Text(footer))
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def print_search(result: dict[str, Any]) -> None:
+    """The result in words: ranking, answer, pairs, files."""
+    rows = []
+    for place, row in enumerate(result["ranking"][:SHOWN], 1):
+        mark = "" if row["follows"] else "not followed"
+        if row["follows"]:
+            mark = "= best" if row["equal_to_best"] else f"{row['behind_best']:.1f} ± {row['behind_error']:.1f} behind"
+        figure = f"{row['mean_return']:.2f} ± {row['standard_error']:.2f}"
+        counts = [f"{row['compliance']:.3f}", str(row["visits"]), f"{row['episodes']:,}", row["stop_reason"]]
+        rows.append([f"{place:2}  {row['workflow']}", figure, mark, *counts])
+    columns = ["    workflow", "return", "against the best", "compliance", "visits", "episodes", "stopped by"]
+    title = f"Ranking of {len(result['ranking'])} workflows against {result['red_agent']}, {result['edition']} edition"
+    table(title, columns, rows)
+    if len(result["ranking"]) > SHOWN:
+        print(f"... and {len(result['ranking']) - SHOWN} more in ranking.csv.")
+    print("\n".join(sentences(result)))
+
+
+def sentences(result: dict[str, Any]) -> list[str]:
+    """The answer to the user, plainly."""
+    lines = [""]
+    if result["best"] is None:
+        lines.append("No workflow is followed as the threshold asks; there is no best one.")
+    else:
+        lines.append(f"Best workflow: repair {in_words(result['best'])}.")
+        equals = len(result["equal_to_best"])
+        followed = sum(row["follows"] for row in result["ranking"])
+        if equals > 1:
+            lines.append(f"{equals} of the {followed} evaluated workflows cannot be told apart from it.")
+    matter = [pair for pair in result["pair_weights"] if pair["matters"]]
+    lines.append("What matters:" if matter else "No priority between two unit types clearly matters; the largest:")
+    for pair in matter or result["pair_weights"][:1]:
+        name = f"{pair['first']} before {pair['second']}"
+        lines.append(f"  {name}: {pair['effect']:+.1f} ± {pair['standard_error']:.1f} return")
+    if 0 < len(matter) < len(result["pair_weights"]):
+        rest = max(pair["effect"] for pair in result["pair_weights"] if not pair["matters"])
+        lines.append(
+            f"  the other {len(result['pair_weights']) - len(matter)} pairs: nothing clear, at most {rest:+.1f}"
+        )
+    lines.append(
+        f"± of a return is for comparisons within this run; the level common to all is uncertain by "
+        f"{result['level_error']:.1f} more. Training noise as learned: {result['training_noise']:.2f}."
+    )
+    if result["defender"]:
+        found = result["defender"]
+        lines.append(
+            f"Defender: {found['policy']}, return {found['mean_return']:.2f} ± {found['standard_error']:.2f} and "
+            f"compliance {found['compliance']:.3f} on games of its own."
+        )
+    lines.append(f"{result['seconds']:.1f} s, {result['transitions'] / 1e6:.1f} M transitions. All in {result['run']}.")
+    return lines
+
+
+def in_words(workflow: str) -> str:
+    """A workflow as a sentence.
+
+    >>> in_words("enterprise,user,op_server")
+    'enterprise first, then user, then op_server'
+    """
+    first, *rest = workflow.split(",")
+    return f"{first} first" + "".join(f", then {name}" for name in rest)
