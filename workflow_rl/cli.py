@@ -12,6 +12,7 @@ import typer
 from workflow_rl.errors import UserError
 from workflow_rl.printing import (
     print_bench_env,
+    print_bench_search,
     print_bench_train,
     print_cells,
     print_replay,
@@ -270,6 +271,24 @@ def bench_train_command(
 
     figures = bench_train(updates, plain_updates, say)
     show_result(figures, as_json, lambda: print_bench_train(figures))
+
+
+@bench_app.command("search")
+def bench_search_command(
+    table: Annotated[
+        list[Path] | None, typer.Option(help="Stored table of true returns; default: those of the checkout.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Searches per table and strategy.")] = 100,
+    large_seeds: Annotated[int, typer.Option(help="Synthetic tables with 8 unit types; 0: none.")] = 20,
+    jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="one per core")] = None,
+    as_json: Json = False,
+) -> None:
+    """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""
+    from workflow_rl.bench_search import bench_search, default_tables
+    from workflow_rl.workflow_search import check_jobs
+
+    figures = bench_search(table or default_tables(), seeds, large_seeds, check_jobs(jobs), say)
+    show_result(figures, as_json, lambda: print_bench_search(figures))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A table of true returns: every workflow trained several times. What it says by itself, without any model."""
+"""A table of true returns: every workflow trained several times, and what it says."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order, pair_swaps
+from workflow_rl.ranking import Evaluated, Posterior
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class WorkflowTable:
     orders: tuple[Order, ...]
     returns: np.ndarray  # (n_workflows, n_replicates)
     evaluation_error: float  # standard error of a single return from its evaluation episodes
+    taken: tuple[str, ...]  # unit types that the red agent ever takes; the order of the others cannot matter
 
     @property
     def truth(self) -> np.ndarray:
@@ -48,6 +50,16 @@ class WorkflowTable:
         """Deviation of the true means of workflows: the spread of the means less what noise adds to it."""
         return math.sqrt(max(0.0, float(self.truth.var(ddof=1)) - self.standard_error**2))
 
+    def by_task(self) -> np.ndarray:
+        """Mean return of each workflow over all workflows that are the same task to this opponent; (n_workflows,).
+
+        Workflows that order the types that are ever taken alike ask for the same repairs, so their true returns are
+        equal and the differences of their means are noise.
+        """
+        tasks = [tuple(item for item in order if item in self.taken) for order in self.orders]
+        own = {task: [i for i, other in enumerate(tasks) if other == task] for task in set(tasks)}
+        return np.array([self.truth[own[task]].mean() for task in tasks])
+
     def pair_effect(self, first: str, second: str) -> tuple[float, float]:
         """Mean gain of ``first`` right before ``second`` over the reverse, and its standard error over replicates."""
         number = {order: i for i, order in enumerate(self.orders)}
@@ -62,22 +74,42 @@ class WorkflowTable:
             effect, error = self.pair_effect(first, second)
             names = (first, second) if effect >= 0 else (second, first)
             pairs.append({"first": names[0], "second": names[1], "effect": abs(effect), "standard_error": error})
-        best = int(self.truth.argmax())
-        behind = self.returns[best] - self.returns  # (n_workflows, n_replicates)
-        error = behind.std(axis=1, ddof=1) / math.sqrt(self.returns.shape[1])
+        tasks = {tuple(item for item in order if item in self.taken) for order in self.orders}
+        by_task = self.by_task()
+        best_task = self.orders[int(by_task.argmax())]
         return {
             "workflows": len(self.orders),
             "replicates": self.returns.shape[1],
+            "tasks": len(tasks),
+            "taken": list(self.taken),
             "mean_return": float(self.truth.mean()),
-            "best": ",".join(self.orders[best]),
-            "best_return": float(self.truth[best]),
-            "worst_return": float(self.truth.min()),
+            "best_task": ",".join(item for item in best_task if item in self.taken),
+            "best_task_return": float(by_task.max()),
+            "worst_task_return": float(by_task.min()),
             "noise_of_one_training": self.noise,
             "standard_error": self.standard_error,
             "deviation_between_workflows": self.between,
             "deviation_between_starting_points": float(self.returns.mean(axis=0).std(ddof=1)),
-            "equal_to_best": int((behind.mean(axis=1) <= 2.78 * error).sum()),
             "pairs": sorted(pairs, key=lambda pair: -float(pair["effect"])),
+            "ranking": self._ranking(),
+        }
+
+    def _ranking(self) -> dict[str, Any]:
+        """What the process makes of the whole table: the group of equals, and its pair effects."""
+        errors = (self.evaluation_error,) * self.returns.shape[1]
+        evaluated = [
+            Evaluated(o, tuple(r), errors, 1.0) for o, r in zip(self.orders, self.returns.tolist(), strict=True)
+        ]
+        posterior = Posterior(self.orders[0], evaluated)
+        ranking = posterior.ranking(0.0)
+        return {
+            "best": ",".join(ranking[0].order),
+            "best_return": ranking[0].mean,
+            "best_error": ranking[0].sigma,
+            "level_error": posterior.level_error,
+            "equal_to_best": [",".join(place.order) for place in ranking if place.equal],
+            "n_equal_to_best": sum(place.equal for place in ranking),
+            "pairs": [asdict(pair) for pair in posterior.pair_effects()],
         }
 
 
@@ -85,7 +117,7 @@ def table_from_json(value: dict[str, Any]) -> WorkflowTable:
     """A table as it is stored."""
     orders = tuple(tuple(name.split(",")) for name in value["workflows"])
     errors = np.array(value["standard_error"], float)
-    return WorkflowTable(orders, np.array(value["mean_return"], float), float(errors.mean()))
+    return WorkflowTable(orders, np.array(value["mean_return"], float), float(errors.mean()), tuple(value["taken"]))
 
 
 def read_table(path: Path) -> WorkflowTable:
