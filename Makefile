@@ -8,7 +8,7 @@ BIN := .venv/bin
 .PHONY: search test check clean
 
 search: .venv/installed
-	$(BIN)/workflow-rl evaluate reactive-restore
+	$(BIN)/workflow-rl search
 
 test: .venv/installed-dev check
 	$(BIN)/python -m pytest -n 2

@@ -16,11 +16,28 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 # Who may import whom inside the package, downwards only.
 ALLOWED = {
+    "parallel_train_workflow_rl": {"cli", "workflow_search"},
     "cli": {
-        "bench", "bench_train", "config", "errors", "evaluation", "policy_evaluation", "replay", "run_store",
-        "scenario", "scenario_file", "tensorboard_log", "traces", "train_command", "trainer", "",
+        "bench", "bench_search", "bench_train", "config", "errors", "evaluation", "policy_evaluation", "printing",
+        "replay", "run_store", "runs_command", "scenario", "scenario_file", "search_view", "tensorboard_log", "traces",
+        "train_command", "trainer", "workflow_search", "",
     },
+    "printing": {"replay"},
     "train_command": {"config"},
+    "runs_command": {"errors", "run_store"},
+    "search_view": {"printing"},
+    "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow_table"},
+    "workflow_table": {"errors", "order_gp", "ranking"},
+    "workflow_search": {
+        "collect", "config", "errors", "order_gp", "ranking", "run_store", "search", "search_result", "trainer",
+        "worker_pool", "workflow",
+    },
+    "search_result": {"config", "policy_evaluation", "ranking", "run_store", "workflow"},
+    "ranking": {"order_gp"},
+    "search": {"config", "errors", "order_gp"},
+    "order_gp": set(),
+    "worker_pool": {"config", "errors"},
+    "worker": {"config", "errors", "run_store", "trainer"},
     "bench_train": {"bench", "collect", "config", "env", "errors", "rollout", "sb3_env", "trainer"},
     "trainer": {
         "collect", "config", "errors", "policy", "policy_evaluation", "policy_file", "ppo", "run_store", "scenario",
@@ -56,8 +73,8 @@ ALLOWED = {
     "registration": set(),
     "errors": set(),
     "": {
-        "buffer", "config", "env", "errors", "policy", "policy_file", "ppo", "registration", "scenario_file", "trainer",
-        "workflow",
+        "buffer", "config", "env", "errors", "policy", "policy_file", "ppo", "registration", "scenario_file", "search",
+        "trainer", "workflow", "workflow_search",
     },
 }  # fmt: skip
 # Which room may hold which library.
@@ -65,11 +82,16 @@ LIBRARIES = {
     "numba": {"engine"},
     "llvmlite": {"engine"},
     "gymnasium": {"env", "registration"},
-    "torch": {"policy", "policy_file", "ppo", "trainer", "bench_train", "tensorboard_log"},
+    "torch": {
+        "policy", "policy_file", "ppo", "trainer", "bench_train", "tensorboard_log", "order_gp", "search", "bench_search",
+    },
+    "botorch": {"order_gp"},
+    "gpytorch": {"order_gp"},
+    "scipy": {"ranking"},
     "safetensors": {"run_store"},
     "stable_baselines3": {"sb3_env", "bench_train"},
     "typer": {"cli", "train_command"},
-    "rich": {"cli"},
+    "rich": {"cli", "printing", "search_view"},
     "csle_cyborg": {"cyborg_bench"},
 }
 
@@ -120,10 +142,12 @@ def test_only_the_command_line_prints_and_nobody_uses_a_global_generator_or_edit
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            assert called != "print" or room(path) in ("cli", "cyborg_bench"), f"line {node.lineno} prints"
+            printing = ("cli", "printing", "search_view", "cyborg_bench")
+            assert called != "print" or room(path) in printing, f"line {node.lineno} prints"
             assert called not in ("np.random.seed", "np.random.rand", "np.random.randint"), f"line {node.lineno}"
         if isinstance(node, ast.Attribute):
-            assert ast.unparse(node) != "sys.path", f"line {node.lineno} touches sys.path"
+            allowed = room(path) == "parallel_train_workflow_rl"
+            assert ast.unparse(node) != "sys.path" or allowed, f"line {node.lineno} touches sys.path"
 
 
 def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:

@@ -3,7 +3,7 @@
 On a stored table (``workflow_table``) an evaluation of a workflow yields its true return plus noise as large as the
 one measured for an evaluation of the default search. On synthetic tables with more unit types the truth is a sum over
 pairs. *Regret* is how much the chosen workflow's true return is below the best one's. The choice after n evaluations is
-what a user would be told: of GP-UCB the visited order with the best posterior mean, of the others the best observed mean.
+what a user would be told: of GP-UCB the visited order of best posterior mean, of the others that of best observed mean.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LARGE_LOOKS = (10, 20, 30, 40, 50, 60)
 CLOSE = 0.05  # of the range from worst to best
 RANDOM_DRAWS = 20_000
 NOISE_OVER_LARGEST_EFFECT = 0.1
-IN_FLIGHT, BETA = SearchConfig.in_flight, SearchConfig.gp_beta
+IN_FLIGHT, BETA, N_INITIAL = SearchConfig.in_flight, SearchConfig.gp_beta, SearchConfig.n_initial
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def simulate(objective: Objective, strategy: str, seed: int, evaluations: int) -
     """A search on an objective; what it would choose after each evaluation."""
     torch.set_num_threads(1)
     rng = np.random.default_rng([seed, 9])
-    search = make_search(strategy, objective.items, BETA, seed)
+    search = make_search(strategy, objective.items, seed, BETA, N_INITIAL)
     waiting: list[Order] = []
     choices = []
     for number in range(evaluations):

@@ -181,20 +181,21 @@ def search(
     """Searches the best workflow: suggests one, trains it until it is followed, evaluates it, and repeats."""
     from rich.console import Console
 
-    from workflow_rl.search_view import SearchView, print_search
-    from workflow_rl.workflow_search import ParallelWorkflowRLTrainer, check_jobs, resume_search
+    from workflow_rl.config import check_jobs, make_search_config
 
     given = {name: value for name, value in values.items() if value is not None}
-    check_jobs(jobs)
-    if resume is not None:
-        if given or preset or run_dir:
-            raise UserError("--resume goes on with the run's own settings; give no others but --jobs.")
-        with SearchView(Console(stderr=True), say) as view:
-            result = resume_search(resume, jobs, view)
-    else:
-        trainer = ParallelWorkflowRLTrainer(jobs=jobs, run_dir=run_dir, preset=preset, **given)
-        with SearchView(Console(stderr=True), say) as view:
-            result = trainer.run_workflow_search(view)
+    at_once = check_jobs(jobs)
+    if resume is not None and (given or preset or run_dir):
+        raise UserError("--resume goes on with the run's own settings; give no others but --jobs.")
+    config = make_search_config(preset, **given)
+    from workflow_rl.search_view import SearchView, print_search
+    from workflow_rl.workflow_search import new_search, resume_search  # only now: it takes seconds to import
+
+    with SearchView(Console(stderr=True), say) as view:
+        if resume is not None:
+            result = resume_search(resume, at_once, view)
+        else:
+            result = new_search(config, run_dir, at_once, view)
     show_result(result, as_json, lambda: print_search(result))
 
 
@@ -285,7 +286,7 @@ def bench_search_command(
 ) -> None:
     """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""
     from workflow_rl.bench_search import bench_search, default_tables
-    from workflow_rl.workflow_search import check_jobs
+    from workflow_rl.config import check_jobs
 
     figures = bench_search(table or default_tables(), seeds, large_seeds, check_jobs(jobs), say)
     show_result(figures, as_json, lambda: print_bench_search(figures))

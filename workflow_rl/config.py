@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any
@@ -144,6 +145,7 @@ class SearchConfig:
     replicates: int = _setting(5, "Independent trainings of each evaluation; beyond 5 they share universal policies.")
     strategy: str = _setting("gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.")
     gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
+    n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
     in_flight: int = _setting(2, "Evaluations that may be under way when the next one is chosen; part of the result.")
 
 
@@ -169,6 +171,15 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     return config
 
 
+def check_jobs(jobs: int | None) -> int:
+    """Trainings at once: as asked for, or one per core."""
+    if jobs is None:
+        return len(os.sched_getaffinity(0))
+    if not 1 <= jobs <= 1000:
+        raise UserError(f"jobs must be from 1 to 1000, not {jobs}.")
+    return jobs
+
+
 def check_search_config(config: SearchConfig) -> None:
     """Refuses impossible values with a sentence that names them."""
     check_config(config.train)
@@ -177,6 +188,7 @@ def check_search_config(config: SearchConfig) -> None:
         _at_least(config, name, 1)
         if getattr(config, name) > most:
             raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
+    _at_least(config, "n_initial", 0)
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
     if config.strategy not in STRATEGIES:

@@ -28,6 +28,10 @@ MOST_EXHAUSTIVE = 7  # items up to which all orders are compared; 5,040
 MOST_ITEMS = 12
 N_STARTS = 32  # of the local search beyond that
 TIE = 1e-9  # bounds closer than this are equal
+DESIGN_RIDGE = 0.1
+DESIGN = "design: tells the effects of pairs apart"
+
+Value = Callable[..., np.ndarray]  # values of orders, or of their features
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,11 @@ class GPUCBSearch(OrderSearch):
     Up to 7 items all orders are compared, beyond that a local search climbs from many starts. Pending orders are
     conditioned on: they count as observed at their expected values, which leaves the means and lowers sigma there.
 
-    >>> search = GPUCBSearch(("a", "b", "c"), beta=2.0)
+    The first ``n_initial`` orders are a design instead: each is the one whose value a sum over pairs would predict
+    worst, so that afterwards the effects of the pairs can be told apart. Without it the bound soon keeps to good
+    orders, which have too much in common to say why they are good.
+
+    >>> search = GPUCBSearch(("a", "b", "c"), beta=2.0, n_initial=2)
     >>> search.observe(("a", "b", "c"), 1.0, 0.1)
     >>> search.observe(("c", "b", "a"), 0.0, 0.1)
     >>> search.suggest(1)[0].order
@@ -115,28 +123,40 @@ class GPUCBSearch(OrderSearch):
         items: what is ordered.
         beta: weight of sigma in the bound.
         seed: decides between equals.
+        n_initial: orders of the design.
     """
 
-    def __init__(self, items: Sequence[str], beta: float = 2.0, seed: int = 0) -> None:
+    def __init__(self, items: Sequence[str], beta: float = 2.0, seed: int = 0, n_initial: int = 6) -> None:
         super().__init__(items, seed)
         if not 0 <= beta < math.inf:
             raise UserError(f"beta must be a number of at least 0, not {beta}.")
-        self.beta = beta
+        if n_initial < 0:
+            raise UserError(f"n_initial must be at least 0, not {n_initial}.")
+        self.beta, self.n_initial = beta, n_initial
 
     def _next(self, pending: list[Order]) -> Suggestion:
         model = self.model().with_pending(pending)
-        rng = np.random.default_rng([self.seed, len(self.observations), len(pending)])
-        if len(self.items) <= MOST_EXHAUSTIVE:
-            orders, x = all_orders(self.items)
-            order = orders[_best(model.upper_bound(x, self.beta), rng)]
+        rng = np.random.default_rng([self.seed, len(self.observations) + len(pending)])
+        seen = [observation.order for observation in self.observations]
+        design = len(seen) + len(pending) < self.n_initial
+        if design:
+            order = self._highest(lambda some: unpredictability(some, sorted(seen + pending), self.items), rng, [])
         else:
-            seen = list(dict.fromkeys(o.order for o in self.observations))
-            order = climb(lambda some: model.upper_bound(some, self.beta), self.items, rng, seen)
+            order = self._highest(
+                lambda some: model.upper_bound(some, self.beta), rng, list(dict.fromkeys(sorted(seen)))
+            )
         mean, sigma = (float(array[0]) for array in model.predict([order]))
-        return Suggestion(order, mean, sigma, mean + self.beta * sigma, self._reason(order, mean, pending))
+        reason = DESIGN if design else self._reason(order, mean, seen, pending)
+        return Suggestion(order, mean, sigma, mean + self.beta * sigma, reason)
 
-    def _reason(self, order: Order, mean: float, pending: list[Order]) -> str:
-        seen = [o.order for o in self.observations]
+    def _highest(self, value: Value, rng: np.random.Generator, starts: list[Order]) -> Order:
+        """The order of highest value: of all, or as far as climbing gets."""
+        if len(self.items) > MOST_EXHAUSTIVE:
+            return climb(value, self.items, rng, starts)
+        orders, x = all_orders(self.items)
+        return orders[_best(value(x), rng)]
+
+    def _reason(self, order: Order, mean: float, seen: list[Order], pending: list[Order]) -> str:
         if order in seen or order in pending:
             return f"again: visited {(seen + pending).count(order)} times, its bound is still the highest"
         if not seen:
@@ -176,10 +196,12 @@ class ExhaustiveSearch(OrderSearch):
         )
 
 
-def make_search(strategy: str, items: Sequence[str], beta: float, seed: int) -> OrderSearch:
+def make_search(
+    strategy: str, items: Sequence[str], seed: int = 0, beta: float = 2.0, n_initial: int = 6
+) -> OrderSearch:
     """The search of that name."""
     if strategy == "gp-ucb":
-        return GPUCBSearch(items, beta, seed)
+        return GPUCBSearch(items, beta, seed, n_initial)
     kinds: dict[str, Callable[[Sequence[str], int], OrderSearch]] = {
         "random": RandomSearch,
         "round-robin": RoundRobinSearch,
@@ -210,9 +232,22 @@ def all_orders(items: Order) -> tuple[list[Order], torch.Tensor]:
     return orders, features(orders, items)
 
 
-def climb(
-    value: Callable[[list[Order]], np.ndarray], items: Order, rng: np.random.Generator, starts: Sequence[Order] = ()
-) -> Order:
+def unpredictability(orders: Sequence[Order] | torch.Tensor, seen: Sequence[Order], items: Order) -> np.ndarray:
+    """Variance of the value of each order, were values a sum of pair effects, all alike before; (n,).
+
+    With c(order) = 1 and +-1 for each pair: c' (ridge I + sum over seen of c c')^-1 c.
+    """
+
+    def codes(x: torch.Tensor) -> np.ndarray:
+        return np.hstack([np.ones((len(x), 1)), 2 * x.numpy() - 1])
+
+    own = codes(orders if isinstance(orders, torch.Tensor) else features(orders, items))
+    before = codes(features(seen, items)) if seen else np.zeros((0, own.shape[1]))
+    inverse = np.linalg.inv(DESIGN_RIDGE * np.eye(own.shape[1]) + before.T @ before)
+    return np.asarray(np.einsum("ij,jk,ik->i", own, inverse, own))
+
+
+def climb(value: Value, items: Order, rng: np.random.Generator, starts: Sequence[Order] = ()) -> Order:
     """An order of highest value, by steepest ascent over swaps of two items, from ``starts`` and random orders.
 
     Args:

@@ -51,7 +51,8 @@ class _Worker:
                 [sys.executable, "-m", "workflow_rl.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=errors, env=environment, text=True, start_new_session=True,
             )  # fmt: skip
-        Thread(target=self._listen, args=(inbox,), daemon=True).start()
+        self._listener = Thread(target=self._listen, args=(inbox,), daemon=True)
+        self._listener.start()
 
     def _listen(self, inbox: Queue[tuple[_Worker, dict[str, Any] | None]]) -> None:
         assert self.process.stdout is not None
@@ -67,6 +68,17 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps({"path": str(task.path), "config": config_to_json(task.config)}) + "\n")
             self.process.stdin.flush()
+
+    def end(self) -> int:
+        """Ends the process if it still runs and gives back its pipes; returns its exit code."""
+        self.process.kill()
+        code = self.process.wait()
+        self._listener.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        return code
 
 
 class WorkerPool:
@@ -110,8 +122,7 @@ class WorkerPool:
     def close(self) -> None:
         """Ends the processes, whatever they do."""
         for worker in self.workers:
-            worker.process.kill()
-            worker.process.wait()
+            worker.end()
 
     def _hand_out(self) -> None:
         for worker in self.workers:
@@ -120,7 +131,7 @@ class WorkerPool:
 
     def _replace(self, worker: _Worker) -> Report | None:
         """A worker died: another one takes its place and its task."""
-        code, task = worker.process.wait(), worker.task
+        code, task = worker.end(), worker.task
         self.workers[self.workers.index(worker)] = _Worker(self.log, self._inbox)
         name = task.name if task else ""
         self._deaths[name] = self._deaths.get(name, 0) + 1

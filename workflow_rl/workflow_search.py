@@ -12,7 +12,6 @@ events.jsonl, and each training's own run under trainings/.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.collect import derive_seeds
-from workflow_rl.config import N_UNIVERSAL, SearchConfig, TrainConfig, make_search_config
+from workflow_rl.config import N_UNIVERSAL, SearchConfig, TrainConfig, check_jobs, make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Evaluated, follows
@@ -36,6 +35,7 @@ from workflow_rl.workflow import Workflow, unit_types
 SEED_OF_TRAINING = 41  # purpose, see derive_seeds
 SECONDS_BETWEEN_TICKS = 0.5
 SUGGESTION, EVALUATION = "suggestion", "evaluation"  # kinds of events
+EVENT_KEYS = {"kind", "index", "workflow", "visit"}
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -50,15 +50,6 @@ def training_config(config: SearchConfig, workflow: str, visit: int, replicate: 
     if warm_start == "universal":
         warm_start = f"universal:{replicate % N_UNIVERSAL}"
     return replace(config.train, workflow=workflow, seed=seed, warm_start=warm_start)
-
-
-def check_jobs(jobs: int | None) -> int:
-    """Trainings at once: as asked for, or one per core."""
-    if jobs is None:
-        return len(os.sched_getaffinity(0))
-    if not 1 <= jobs <= 1000:
-        raise UserError(f"jobs must be from 1 to 1000, not {jobs}.")
-    return jobs
 
 
 def check_search(config: SearchConfig) -> None:
@@ -77,6 +68,12 @@ class _Evaluation:
     results: dict[int, dict[str, Any]] = field(default_factory=dict)  # by replicate
 
     submitted: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, event: dict[str, Any]) -> _Evaluation:
+        """From the suggestion as an event."""
+        figures = (event[name] for name in ("mean", "sigma", "bound", "reason"))
+        return cls(event["index"], Suggestion(Workflow.parse(event["workflow"]).order, *figures), event["visit"])
 
     def evaluated(self) -> Evaluated:
         """Returns and compliance."""
@@ -123,7 +120,8 @@ class WorkflowSearch:
 
     def __init__(self, run: Run[SearchConfig], jobs: int, say: Say = lambda _: None) -> None:
         self.run, self.config, self.jobs, self.say = run, run.config, jobs, say
-        self.search = make_search(self.config.strategy, unit_types(), self.config.gp_beta, self.config.train.seed)
+        config = self.config
+        self.search = make_search(config.strategy, unit_types(), config.train.seed, config.gp_beta, config.n_initial)
         self.evaluations: list[_Evaluation] = []
         self.bases: dict[int, dict[str, Any]] = {}
         self.n_observed = 0
@@ -155,13 +153,13 @@ class WorkflowSearch:
     def _recall(self) -> None:
         """Takes up a run that was interrupted."""
         events = self.run.events()
+        if not all(isinstance(event, dict) and set(event) >= EVENT_KEYS for event in events):
+            raise UserError(f"{self.run.path}/events.jsonl is damaged.")
         self.run.rewrite_events(events)
         for event in events:
             self._seconds_before = event.get("seconds", self._seconds_before)
             if event["kind"] == SUGGESTION:
-                order = Workflow.parse(event["workflow"]).order
-                figures = (event["mean"], event["sigma"], event["bound"], event["reason"])
-                self.evaluations.append(_Evaluation(event["index"], Suggestion(order, *figures), event["visit"]))
+                self.evaluations.append(_Evaluation.of(event))
         for evaluation in self.evaluations:
             for replicate in range(self.config.replicates):
                 result = read_result(self._path(evaluation.index, replicate))
@@ -327,20 +325,25 @@ class ParallelWorkflowRLTrainer:
         check_search(self.config)
 
     def run_workflow_search(self, say: Say = lambda _: None) -> dict[str, Any]:
-        """Runs the search; the result is that of ``workflow-rl search --json``, with every training."""
-        run = Run.create(self.run_dir or new_run_directory("search"), self.config)
-        try:
-            return WorkflowSearch(run, self.jobs, say).go()
-        finally:
-            run.close()
+        """Runs the search; the result is that of ``workflow-rl search --json``."""
+        return new_search(self.config, self.run_dir, self.jobs, say)
 
 
-def resume_search(path: Path, jobs: int | None = None, say: Say = lambda _: None) -> dict[str, Any]:
-    """Goes on with a search that was interrupted."""
+def new_search(config: SearchConfig, path: Path | None, jobs: int, say: Say) -> dict[str, Any]:
+    """Runs a search in a new directory and returns its result."""
+    check_search(config)
+    return _finish(Run.create(path or new_run_directory("search"), config), jobs, say)
+
+
+def resume_search(path: Path, jobs: int, say: Say = lambda _: None) -> dict[str, Any]:
+    """Goes on with a search that was interrupted and returns its result."""
     if read_result(path) is not None:
         raise UserError(f"{path} is finished; there is nothing to resume.")
-    run = Run.open_search(path)
+    return _finish(Run.open_search(path), jobs, say)
+
+
+def _finish(run: Run[SearchConfig], jobs: int, say: Say) -> dict[str, Any]:
     try:
-        return WorkflowSearch(run, check_jobs(jobs), say).go()
+        return WorkflowSearch(run, jobs, say).go()
     finally:
         run.close()

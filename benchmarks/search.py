@@ -1,0 +1,68 @@
+"""The default search against both red agents, the ways to start its trainings, and its regret where the truth is known.
+
+    python -m benchmarks.search
+
+Writes benchmarks/results/search.json.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results import write_result
+
+KEPT = ("best", "pair_weights", "training_noise", "level_error", "transitions", "defender", "evaluations", "replicates")
+STARTS = ("universal", "general", "none")
+START_OPTIONS = ["--n-workflows", "8", "--replicates", "2"]
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    """Runs ``workflow-rl ... --json``; with the seconds from start to end of the process."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "workflow_rl.cli", *arguments, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found | {"wall_seconds": time.perf_counter() - began}
+
+
+def search(folder: str, name: str, *options: str) -> dict[str, Any]:
+    """A search in a directory that is thrown away, and what to keep of its result."""
+    result = run("search", *options, "--run-dir", str(Path(folder) / name))
+    followed = [row for row in result["ranking"] if row["follows"]]
+    return {item: result[item] for item in KEPT} | {
+        "wall_seconds": result["wall_seconds"],
+        "search_seconds": result["seconds"],
+        "workflows": len(result["ranking"]),
+        "followed": len(followed),
+        "mean_return": sum(row["mean_return"] for row in followed) / len(followed) if followed else None,
+        "equal_to_best": len(result["equal_to_best"]),
+        "ranking": result["ranking"],
+    }
+
+
+def main() -> None:
+    """Measures everything, one thing after the other."""
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        search(folder, "warm-up", "--n-workflows", "1", "--replicates", "2")  # compiles what is not compiled yet
+        for red in ("bline", "meander"):
+            figures[red] = search(folder, red, "--red-agent", red)
+        figures["warm_start"] = {
+            red: {
+                start: search(folder, f"{red}-{start}", "--red-agent", red, "--warm-start", start, *START_OPTIONS)
+                for start in STARTS
+            }
+            for red in ("bline", "meander")
+        }
+    figures["bench"] = run("bench", "search")
+    print(write_result("search", "python -m benchmarks.search", figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""What a search found, what a table says, and how good the search is on tables whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from tests.helpers import assert_refused, run, run_json
+from workflow_rl.bench_search import chosen, large_objective, simulate, table_objective
+from workflow_rl.order_gp import Order
+from workflow_rl.ranking import Evaluated, Posterior
+from workflow_rl.search import make_search
+from workflow_rl.workflow_table import WorkflowTable, read_table
+
+ITEMS = ("defender", "enterprise", "op_server", "op_host", "user")
+ORDERS = tuple(permutations(ITEMS))
+RESULTS = ROOT / "benchmarks" / "results"
+LEVELS = np.array([-3.0, -1.0, 0.0, 1.5, 2.5])  # what starting points add to every workflow alike
+
+
+def evaluated(orders: list[Order], noise: float, seed: int = 0, effect: float = 4.0) -> list[Evaluated]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for order in orders:
+        value = effect * (order.index("enterprise") < order.index("user")) - 24.0
+        returns = value + LEVELS + noise * rng.standard_normal(5)
+        found.append(Evaluated(order, tuple(returns.tolist()), (0.1,) * 5, 0.99))
+    return found
+
+
+def some_orders(n: int, seed: int = 0) -> list[Order]:
+    return [ORDERS[i] for i in np.random.default_rng(seed).permutation(120)[:n]]
+
+
+def test_the_value_and_error_of_an_evaluation_are_those_of_a_mean() -> None:
+    one = Evaluated(ORDERS[0], (1.0, 3.0), (0.3, 0.4), 1.0)
+    assert one.value == 2.0
+    assert one.standard_error == pytest.approx(0.25)  # sqrt(0.09 + 0.16) / 2
+
+
+def test_what_a_starting_point_adds_to_all_workflows_cancels_in_comparisons() -> None:
+    found = evaluated(some_orders(15), 0.3)
+    flat = [Evaluated(e.order, tuple((np.array(e.returns) - LEVELS).tolist()), e.errors, 0.99) for e in found]
+    first, second = found[0].order, found[1].order
+    with_levels = Posterior(ITEMS, found).difference([first], [second])
+    without = Posterior(ITEMS, flat).difference([first], [second])
+    assert with_levels == pytest.approx(without, abs=1e-6)
+    assert Posterior(ITEMS, found).level_error > 0.9  # it is told apart from the errors of comparisons
+
+
+def test_the_pair_that_matters_is_named_with_its_effect_and_no_other() -> None:
+    effects = Posterior(ITEMS, evaluated(some_orders(40), 0.4)).pair_effects()
+    assert [(pair.first, pair.second) for pair in effects if pair.matters] == [("enterprise", "user")]
+    assert effects[0].effect == pytest.approx(4.0, abs=3 * effects[0].standard_error)
+    assert all(pair.effect >= 0 for pair in effects)
+
+
+def test_without_an_effect_no_pair_matters_and_all_workflows_are_equal() -> None:
+    posterior = Posterior(ITEMS, evaluated(some_orders(20), 0.4, effect=0.0))
+    assert not any(pair.matters for pair in posterior.pair_effects())
+    assert all(place.equal for place in posterior.ranking(0.95))
+
+
+def test_equals_of_the_best_are_told_from_those_behind() -> None:
+    ranking = Posterior(ITEMS, evaluated(some_orders(24), 0.3)).ranking(0.95)
+    good = [place.order.index("enterprise") < place.order.index("user") for place in ranking]
+    assert [place.equal for place in ranking] == good
+    assert good == sorted(good, reverse=True)
+    assert ranking[0].behind == 0.0
+    assert ranking[-1].behind == pytest.approx(4.0, abs=1.0)
+
+
+def test_a_difference_that_varies_between_starting_points_has_a_larger_error() -> None:
+    def posterior(spread: float) -> Posterior:
+        rows = []
+        for order in some_orders(24):
+            good = order.index("enterprise") < order.index("user")
+            returns = (4.0 + spread * np.array([-2, -1, 0, 1, 2])) * good - 24.0
+            rows.append(Evaluated(order, tuple(returns.tolist()), (0.1,) * 5, 0.99))
+        return Posterior(ITEMS, rows)
+
+    steady, varying = (posterior(spread).pair_effects()[0] for spread in (0.0, 1.0))
+    assert varying.standard_error == pytest.approx(math.sqrt(2.5 / 5), rel=0.2)  # deviation over the root of five
+    assert steady.standard_error < 0.3 * varying.standard_error
+
+
+def test_a_workflow_below_the_threshold_comes_last_however_good() -> None:
+    found = evaluated(some_orders(8), 0.1)
+    best = max(found, key=lambda e: e.value)
+    found[found.index(best)] = Evaluated(best.order, best.returns, best.errors, 0.90)
+    ranking = Posterior(ITEMS, found).ranking(0.95)
+    assert ranking[-1].order == best.order
+    assert not ranking[-1].follows
+    assert all(place.follows for place in ranking[:-1])
+
+
+def test_one_replicate_is_enough_for_a_ranking() -> None:
+    found = [Evaluated(e.order, e.returns[:1], e.errors[:1], 0.99) for e in evaluated(some_orders(6), 0.2)]
+    posterior = Posterior(ITEMS, found)
+    assert posterior.quantile == 1.96
+    assert len(posterior.ranking(0.95)) == 6
+
+
+def table(effect: float = 4.0, noise: float = 0.5) -> WorkflowTable:
+    found = evaluated(list(ORDERS), noise, effect=effect)
+    return WorkflowTable(ORDERS, np.array([e.returns for e in found]), 0.1, ("enterprise", "op_server", "user"))
+
+
+def test_a_table_tells_noise_from_differences() -> None:
+    one = table()
+    assert one.noise == pytest.approx(0.5, rel=0.1)
+    assert one.standard_error == pytest.approx(one.noise / math.sqrt(5))
+    assert one.between == pytest.approx(2.0, rel=0.1)  # half of the workflows are 4 better
+    assert table(effect=0.0).between < 0.1
+    effect, error = one.pair_effect("enterprise", "user")
+    assert effect == pytest.approx(4.0, abs=4 * error + 0.05)
+    for first, second in combinations(ITEMS, 2):
+        if (first, second) != ("enterprise", "user"):
+            assert abs(one.pair_effect(first, second)[0]) < 0.3
+
+
+def test_workflows_that_are_the_same_task_have_the_same_true_return() -> None:
+    by_task = table().by_task()
+    assert len(np.unique(by_task.round(9))) == 6
+    first, second = (
+        ORDERS.index(order) for order in (ITEMS, ("enterprise", "defender", "op_server", "user", "op_host"))
+    )
+    assert by_task[first] == by_task[second]
+
+
+def test_a_simulated_search_finds_the_decisive_pair_and_another_seed_differs() -> None:
+    objective = table_objective(table())
+    choices = simulate(objective, "gp-ucb", 0, 12)
+    assert objective.best - objective.value([choices[-1]])[0] < 0.3
+    assert simulate(objective, "gp-ucb", 0, 12) == choices
+    assert simulate(objective, "gp-ucb", 1, 12) != choices
+
+
+def test_random_search_chooses_the_best_observed_mean() -> None:
+    search = make_search("random", ITEMS)
+    for order, value in ((ORDERS[0], 1.0), (ORDERS[0], 3.0), (ORDERS[1], 2.5)):
+        search.observe(order, value, 0.1)
+    assert chosen(search) == ORDERS[1]
+
+
+def test_the_synthetic_table_knows_its_best_and_worst() -> None:
+    objective = large_objective(3)
+    rng = np.random.default_rng(0)
+    values = objective.value([tuple(rng.permutation(list("ABCDEFGH")).tolist()) for _ in range(5000)])
+    assert objective.worst <= values.min() < values.max() <= objective.best
+
+
+def test_bench_search_compares_the_strategies(tmp_path: Path) -> None:
+    figures = run_json("bench", "search", "--seeds", "2", "--large-seeds", "1", "--jobs", "2",
+                       "--table", RESULTS / "workflow_table_bline.json")  # fmt: skip
+    found = figures["workflow_table_bline"]
+    for strategy in ("gp-ucb", "random", "round-robin"):
+        assert set(found[strategy]["median_regret"]) == {"5", "10", "20"}
+        assert all(0 <= share <= 1 for share in found[strategy]["within_one_standard_error"].values())
+    assert figures["eight_unit_types"]["orders"] == 40320
+    assert_refused(run("bench", "search", "--table", tmp_path / "nowhere.json"), "cannot be read")
+    (tmp_path / "wrong.json").write_text('{"figures": {"table": {"workflows": ["a"]}}}')
+    assert_refused(run("bench", "search", "--table", tmp_path / "wrong.json"), "not a table of workflows")
+    assert_refused(run("bench", "search", "--seeds", "0"), "must be at least 1")
+
+
+@pytest.mark.parametrize("red", ["bline", "meander"])
+def test_the_stored_table_has_five_trainings_of_all_workflows_that_all_follow(red: str) -> None:
+    path = RESULTS / f"workflow_table_{red}.json"
+    stored = json.loads(path.read_text())["figures"]
+    assert read_table(path).returns.shape == (120, 5)
+    assert np.array(stored["table"]["compliance"]).min() >= 0.95
+    assert np.array(stored["table"]["counted_fixes"]).min() >= 2
+    fresh: Any = read_table(path).summary()
+    for name in ("noise_of_one_training", "deviation_between_workflows", "best_task_return"):
+        assert fresh[name] == pytest.approx(stored[name])
+
+
+def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_matters() -> None:
+    found = read_table(RESULTS / "workflow_table_bline.json")
+    pairs = found.summary()["ranking"]["pairs"]
+    assert [(pair["first"], pair["second"]) for pair in pairs if pair["matters"]] == [("enterprise", "user")]
+    equals = found.summary()["ranking"]["equal_to_best"]
+    assert all(name.split(",").index("enterprise") < name.split(",").index("user") for name in equals)
+    untaken = [pair for pair in pairs if {pair["first"], pair["second"]} & {"defender", "op_host"}]
+    assert max(pair["effect"] for pair in untaken) < 0.1 * pairs[0]["effect"]
+
+
+def test_against_meander_the_stored_table_shows_workflows_that_cannot_be_told_apart() -> None:
+    found = read_table(RESULTS / "workflow_table_meander.json").summary()
+    assert not any(pair["matters"] for pair in found["ranking"]["pairs"])
+    assert found["deviation_between_workflows"] < found["noise_of_one_training"]

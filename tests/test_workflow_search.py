@@ -1,0 +1,428 @@
+"""The search as a user runs it: the command, its files, and runs that survive a kill."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.conftest import ROOT
+from tests.helpers import assert_refused, run, run_json
+from workflow_rl.config import make_search_config
+from workflow_rl.errors import UserError
+from workflow_rl.order_gp import Order
+from workflow_rl.policy_file import load_policy
+from workflow_rl.run_store import Run, read_config, read_events
+from workflow_rl.search import OrderSearch, Suggestion
+from workflow_rl.search_view import SearchView, sentences
+from workflow_rl.workflow import Workflow, all_workflows
+from workflow_rl.workflow_search import ParallelWorkflowRLTrainer, WorkflowSearch, training_config
+
+SMALL: dict[str, Any] = {
+    "n_workflows": 4, "replicates": 2, "n_initial": 2, "n_envs": 20, "max_episodes": 4, "min_episodes": 2,
+    "steady_updates": 1, "n_eval_episodes": 20,
+}  # fmt: skip
+SCRIPT = [sys.executable, "workflow_rl/parallel_train_workflow_rl.py"]
+
+
+def options(**values: Any) -> list[str]:
+    merged = SMALL | values
+    return [text for name, value in merged.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def comparable(result: dict[str, Any]) -> dict[str, Any]:
+    """What must not depend on how long a search took, how often it was killed and where it was kept."""
+    return {name: result[name] for name in ("best", "equal_to_best", "ranking", "pair_weights", "transitions")}
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A small search that was left alone."""
+    path = tmp_path_factory.mktemp("search") / "run"
+    return path, run_json("search", *options(), "--run-dir", path, "--jobs", "2")
+
+
+def test_a_search_ends_with_a_ranking_pair_weights_and_a_defender(searched: tuple[Path, dict[str, Any]]) -> None:
+    path, result = searched
+    assert {"best", "ranking", "pair_weights", "seconds", "transitions", "run"} <= set(result)
+    wanted = {"workflow", "mean_return", "standard_error", "compliance", "visits", "stop_reason"}
+    assert all(wanted <= set(row) for row in result["ranking"])
+    assert sum(row["visits"] for row in result["ranking"]) == 4
+    means = [row["mean_return"] for row in result["ranking"]]
+    assert means == sorted(means, reverse=True)
+    assert result["best"] == result["ranking"][0]["workflow"]
+    assert len(result["pair_weights"]) == 10
+    assert result["run"] == str(path)
+    assert result["transitions"] == 20 * 100 * sum(
+        json.loads(file.read_text())["updates"] for file in path.glob("trainings/*/result.json")
+    )
+    policy = load_policy(path)
+    assert Workflow.parse(policy.workflow) == Workflow.parse(result["best"])
+    table = run_json("evaluate", path, "--episodes", "10", "--red-agent", "bline")
+    assert table["workflow"] == result["best"]
+
+
+def test_the_suggestions_are_a_table_with_mean_sigma_bound_and_reason(searched: tuple[Path, dict[str, Any]]) -> None:
+    path, result = searched
+    with open(path / "suggestions.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["index"]) for row in rows] == [0, 1, 2, 3]
+    assert [row["reason"].split(":")[0] for row in rows[:2]] == ["design", "design"]
+    for row in rows:
+        assert float(row["bound"]) == pytest.approx(float(row["mean"]) + 2.0 * float(row["sigma"]))
+        assert {"found_mean_return", "found_standard_error", "found_compliance"} <= set(row)
+    with open(path / "ranking.csv") as file:
+        assert [row["workflow"] for row in csv.DictReader(file)] == [row["workflow"] for row in result["ranking"]]
+
+
+def test_all_workflows_meet_the_same_chance_and_replicates_start_from_different_policies() -> None:
+    config = make_search_config()
+    first, other = (training_config(config, str(all_workflows()[i]), 0, 3) for i in (0, 77))
+    assert first.seed == other.seed
+    assert first.warm_start == "universal:3"
+    assert training_config(config, first.workflow, 1, 3).seed != first.seed
+    assert training_config(config, first.workflow, 0, 4).seed != first.seed
+    assert training_config(make_search_config(seed=1), first.workflow, 0, 3).seed != first.seed
+    assert training_config(config, first.workflow, 0, 7).warm_start == "universal:2"
+
+
+def test_the_script_and_the_command_are_the_same_program(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    path, result = searched
+    command = [*SCRIPT, *options(), "--run-dir", str(tmp_path / "run"), "--jobs", "1", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert comparable(json.loads(done.stdout.splitlines()[-1])) == comparable(result)  # also with another --jobs
+    strip = ("seconds",)
+    events = [
+        [{k: v for k, v in event.items() if k not in strip} for event in read_events(p)]
+        for p in (path, tmp_path / "run")
+    ]
+    assert events[0] == events[1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["--n-envs", "50", "--max-episodes", "100", "--min-episodes", "10"],
+        ["--n-envs", "500", "--max-episodes", "20", "--min-episodes", "3"],
+    ],
+)
+def test_the_examples_of_the_design_document_work_verbatim(given: list[str], tmp_path: Path) -> None:
+    command = [*SCRIPT, *given, "--n-workflows", "2", "--run-dir", str(tmp_path / "run"), "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert all(row["follows"] for row in result["ranking"])
+    config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]["train"]
+    sizes = [config[name] for name in ("n_envs", "max_episodes", "min_episodes")]
+    assert sizes == ([int(value) for value in given[1::2]] or [200, 50, 5])
+
+
+def test_the_trainer_of_the_documents_is_the_search(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    from workflow_rl.parallel_train_workflow_rl import ParallelWorkflowRLTrainer as OfTheDocuments
+
+    assert OfTheDocuments is ParallelWorkflowRLTrainer
+    extra = {
+        name: SMALL[name] for name in ("replicates", "n_initial", "min_episodes", "steady_updates", "n_eval_episodes")
+    }
+    trainer = ParallelWorkflowRLTrainer(
+        n_envs=20, n_workflows=4, train_episodes_per_env=4, compliance_threshold=0.95, update_every_steps=100,
+        run_dir=tmp_path / "run", **extra,
+    )  # fmt: skip
+    assert comparable(trainer.run_workflow_search()) == comparable(searched[1])
+    with pytest.raises(UserError, match="given twice"):
+        ParallelWorkflowRLTrainer(train_episodes_per_env=4, max_episodes=4)
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "workflow_rl.cli", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
+    searched: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    path, rng, kills = tmp_path / "run", random.Random(0), 0
+    process = start("search", *options(), "--run-dir", path, "--jobs", "2")
+    for _ in range(6):
+        wait_for((path / "config.json").exists)
+        time.sleep(rng.uniform(2.5, 5.0))
+        if process.poll() is not None:
+            break
+        process.kill()
+        process.wait()
+        kills += 1
+        process = start("search", "--resume", path, "--jobs", str(rng.choice([1, 2])))
+    assert process.wait(timeout=300) == 0
+    assert kills >= 1
+    result = json.loads((path / "result.json").read_text())
+    assert comparable(result) == comparable(searched[1])
+    events = read_events(path)
+    indices = [(event["kind"], event["index"]) for event in events]
+    assert len(set(indices)) == len(indices) == 8  # nothing suggested or evaluated twice, nothing lost
+    for training in (path / "trainings").iterdir():
+        updates = [event["update"] for event in read_events(training)]
+        assert updates == list(range(1, len(updates) + 1))
+
+
+def wait_for(condition: Any, seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    """Worker processes of a driver."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_a_worker_that_is_killed_is_replaced_and_nothing_changes(
+    searched: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    process = start("search", *options(), "--run-dir", path, "--jobs", "2")
+    wait_for(lambda: list(path.glob("trainings/*/events.jsonl")))
+    victims = children(process.pid)
+    assert len(victims) == 2
+    os.kill(victims[0], signal.SIGKILL)
+    assert process.wait(timeout=300) == 0
+    assert comparable(json.loads((path / "result.json").read_text())) == comparable(searched[1])
+
+
+def test_workers_end_with_their_driver(tmp_path: Path) -> None:
+    process = start("search", *options(max_episodes=5000, min_episodes=5000), "--run-dir", tmp_path / "run")
+    wait_for(lambda: list((tmp_path / "run").glob("trainings/*/events.jsonl")))
+    workers = children(process.pid)
+    process.kill()
+    process.wait()
+    assert workers
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() and "Z" not in state(pid) for pid in workers), 30)
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_ctrl_c_ends_cleanly_and_the_search_can_be_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = [sys.executable, "-m", "workflow_rl.cli", "search", *options(), "--run-dir", str(path)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    wait_for(lambda: list(path.glob("trainings/*/events.jsonl")))
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert errors.strip().endswith("Interrupted.")
+    assert run_json("search", "--resume", path)["best"]
+
+
+class Scripted(OrderSearch):
+    """Suggests what it was told to."""
+
+    def __init__(self, items: Order, orders: list[Order]) -> None:
+        super().__init__(items)
+        self.orders = orders
+
+    def _next(self, pending: list[Order]) -> Suggestion | None:
+        number = len(self.observations) + len(pending)
+        return Suggestion(self.orders[number], None, None, None, "told") if number < len(self.orders) else None
+
+
+def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is_still_under_way(
+    tmp_path: Path,
+) -> None:
+    config = make_search_config(**(SMALL | {"n_workflows": 3}))
+    run_ = Run.create(tmp_path / "run", config)
+    search = WorkflowSearch(run_, jobs=2)
+    order, other = all_workflows()[0].order, all_workflows()[119].order
+    search.search = Scripted(search.search.items, [order, order, other])
+    result = search.go()
+    run_.close()
+    assert {row["workflow"]: row["visits"] for row in result["ranking"]} == {",".join(order): 2, ",".join(other): 1}
+    for replicate in range(2):
+        before = read_config(tmp_path / "run" / "trainings" / f"000-{replicate}")
+        after = read_config(tmp_path / "run" / "trainings" / f"001-{replicate}")
+        assert before.warm_start == f"universal:{replicate}"
+        assert after.warm_start == str(tmp_path / "run" / "trainings" / f"000-{replicate}")
+        assert after.seed != before.seed
+    assert read_config(tmp_path / "run" / "trainings" / "002-0").warm_start == "universal:0"
+
+
+def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> None:
+    run_ = Run.create(tmp_path / "run", make_search_config(**SMALL))
+    search = WorkflowSearch(run_, jobs=2)
+    search.search = Scripted(search.search.items, [all_workflows()[5].order])
+    assert search.go()["evaluations"] == 1
+    run_.close()
+
+
+def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workflows(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    result = run_json("search", *options(n_workflows=2), "--red-agent", "bline,meander", "--warm-updates", "3",
+                      "--run-dir", path)  # fmt: skip
+    assert sorted(p.name for p in (path / "bases").iterdir()) == ["0", "1"]
+    for training in sorted((path / "trainings").iterdir()):
+        assert read_config(training).warm_start == str(path / "bases" / training.name[-1])
+        assert {event["phase"] for event in read_events(training)} == {"main"}
+    updates = sum(json.loads(file.read_text())["updates"] for file in path.glob("trainings/*/result.json"))
+    assert result["transitions"] == 20 * 100 * updates + 2 * 3 * 200 * 100
+
+
+def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path: Path) -> None:
+    result = run_json("search", *options(n_workflows=2, warm_start="none", compliance_threshold=0.999), "--run-dir",
+                      tmp_path / "run")  # fmt: skip
+    assert result["best"] is None
+    assert result["equal_to_best"] == []
+    assert result["defender"] is None
+    assert all(not row["follows"] and row["stop_reason"] == "max_episodes" for row in result["ranking"])
+    assert "No workflow is followed" in "\n".join(sentences(result))
+    assert not (tmp_path / "run" / "policy.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["--n-workflows", "0"], "n_workflows must be a whole number of at least 1, not 0"),
+        (["--replicates", "0"], "replicates must be a whole number of at least 1"),
+        (["--n-envs", "0"], "n_envs must be a whole number of at least 1, not 0"),
+        (["--compliance-threshold", "1.2"], "compliance_threshold must be from 0 to 1, not 1.2"),
+        (["--gp-beta", "nan"], "gp_beta must be of type float, not nan"),
+        (["--gp-beta", "-1"], "gp_beta must be from 0"),
+        (["--strategy", "luck"], "unknown strategy 'luck'; allowed: gp-ucb, random, round-robin, exhaustive"),
+        (["--red-agent", "bob"], "bob"),
+        (["--edition", "gold"], "unknown edition 'gold'"),
+        (["--preset", "fast"], "unknown preset 'fast'"),
+        (["--preset", "general"], "trains no single workflow"),
+        (["--jobs", "0"], "jobs must be from 1 to 1000, not 0"),
+        (["--warm-start", "nowhere"], "nowhere"),
+        (["--warm-start", "universal:9"], "numbered from 0 to 4"),
+        (["--red-agent", "sleep", "--warm-start", "universal"], "no universal policy comes along"),
+        (["--max-episodes", "3"], "min_episodes 5 is larger than max_episodes 3"),
+        (["--resume", "nowhere"], "holds no run"),
+        (["--resume", "nowhere", "--n-envs", "3"], "give no others"),
+        (["--workflow", "user"], "No such option"),
+        (["--n-workflows", "many"], "Invalid value for '--n-workflows'"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence_and_leaves_nothing(
+    given: list[str], complaint: str, tmp_path: Path
+) -> None:
+    where = [] if "--resume" in given else ["--run-dir", str(tmp_path / "run")]
+    done = run("search", *given, *where)
+    assert_refused(done, complaint)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_search_a_training_and_a_run_in_use_cannot_be_resumed_as_a_search(
+    searched: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    assert_refused(run("search", "--resume", searched[0]), "is finished; there is nothing to resume")
+    assert_refused(run("search", *options(), "--run-dir", searched[0]), "already holds a run")
+    (tmp_path / "unfinished").mkdir()
+    for name in ("config.json", "events.jsonl"):
+        (tmp_path / "unfinished" / name).write_bytes((searched[0] / "trainings" / "000-0" / name).read_bytes())
+    assert_refused(run("search", "--resume", tmp_path / "unfinished"), "holds a training, not a search")
+    held = Run.create(tmp_path / "held", make_search_config(**SMALL))
+    assert_refused(run("search", "--resume", tmp_path / "held"), "is in use by another process")
+    held.close()
+    assert_refused(run("train", "--resume", tmp_path / "held"), "holds a search, not a training")
+
+
+def test_a_search_whose_trainings_were_removed_says_so(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    for name in ("config.json", "events.jsonl"):
+        (tmp_path / name).write_bytes((searched[0] / name).read_bytes())
+    done = run("search", "--resume", tmp_path)
+    assert done.returncode == 2
+    assert "trainings of evaluation 0 are missing" in done.stderr
+    (tmp_path / "events.jsonl").write_text('{"kind": "suggestion"}\n{"kind": "eval')
+    done = run("search", "--resume", tmp_path)
+    assert done.returncode == 2
+    assert "events.jsonl is damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_runs_lists_what_is_there_and_compares(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    path, result = searched
+    listed = run_json("runs", "--folder", path.parent)["runs"]
+    assert [row["run"] for row in listed] == [str(path)]
+    assert (
+        listed[0] | {"kind": "search", "state": "finished", "evaluations": 4, "workflow": result["best"]} == listed[0]
+    )
+    assert len(run_json("runs", "--folder", path / "trainings")["runs"]) == 8
+    two = run_json("runs", path / "trainings" / "000-0", path / "trainings" / "000-1")
+    assert set(two["settings_that_differ"]) == {"seed", "warm_start"}
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    assert run_json("runs", "--folder", tmp_path)["runs"][0]["state"] == "damaged"
+    (tmp_path / "broken" / "config.json").write_bytes((path / "config.json").read_bytes())
+    assert run_json("runs", "--folder", tmp_path)["runs"][0]["state"] == "interrupted"
+    shown = run("runs", "--folder", path.parent)
+    assert result["best"] in shown.stdout
+    assert_refused(run("runs", "--folder", tmp_path / "nowhere"), "no such directory")
+    assert_refused(run("runs", tmp_path / "nowhere"), "holds no run")
+
+
+def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
+    screen, lines = io.StringIO(), list[str]()
+    view = SearchView(Console(file=screen, force_terminal=True, width=160), lines.append)
+    config = make_search_config(n_workflows=3, replicates=2)
+    workflow = "enterprise,user,op_server,op_host,defender"
+    suggestion = {"kind": "suggestion", "index": 0, "workflow": workflow, "visit": 0, "mean": -20.0, "sigma": 1.5,
+                  "bound": -17.0, "reason": "uncertain: it may be the best"}  # fmt: skip
+    with view:
+        view({"kind": "start", "run": "runs/x", "config": config, "done": 0})
+        view(suggestion)
+        view({"kind": "progress", "name": "0-1", "phase": "main", "update": 3, "return": -21.25, "compliance": 0.876})
+        shown = "".join(str(part) for part in view._screen().renderables[1:])
+        table: Any = view._screen().renderables[0]
+        cells = [cell for column in table.columns for cell in column._cells]
+        assert {workflow, "-20.0 ± 1.5", "0 of 2", "-21.25", "0.876", "uncertain"} <= set(cells)
+        assert "none yet" in shown
+        view({"kind": "done", "name": "0-1", "seconds": 2.0})
+        best = {"workflow": workflow, "mean": -20.5, "sigma": 0.2}
+        view({"kind": "evaluation", "index": 0, "workflow": workflow, "mean_return": -20.5, "compliance": 0.98,
+              "best": best, "seconds": 4.0})  # fmt: skip
+        shown = "".join(str(part) for part in view._screen().renderables[1:])
+        assert f"Best so far: {workflow}  -20.50 ± 0.20" in shown
+        assert "1 of 3 evaluations, 4 s, about 8 s left" in shown
+    assert lines == ["run: runs/x"]
+
+
+def test_the_result_is_said_in_words(searched: tuple[Path, dict[str, Any]]) -> None:
+    pair = {"first": "enterprise", "second": "user", "effect": 4.44, "standard_error": 0.6, "weight": 1.0}
+    small = pair | {"second": "op_host", "effect": 0.13}
+    result = searched[1] | {"pair_weights": [pair | {"matters": True}, small | {"matters": False}]}
+    text = "\n".join(sentences(result))
+    first, second = result["best"].split(",")[:2]
+    assert f"Best workflow: repair {first} first, then {second}" in text
+    assert "enterprise before user: +4.4 ± 0.6 return" in text
+    assert "the other 1 pairs: nothing clear, at most +0.1" in text
+    nothing = "\n".join(sentences(result | {"pair_weights": [small | {"matters": False}]}))
+    assert "No priority between two unit types clearly matters" in nothing
