@@ -147,10 +147,14 @@ def test_every_strategy_suggests_orders_and_says_why(strategy: str) -> None:
     for suggestion in make_search(strategy, ITEMS, 3).suggest(5):
         assert sorted(suggestion.order) == sorted(ITEMS)
         assert suggestion.reason
-        if strategy != "gp-ucb":
-            assert suggestion.bound is None
-        else:
-            assert suggestion.bound == pytest.approx((suggestion.mean or 0.0) + 2.0 * (suggestion.sigma or 0.0))
+        assert suggestion.bound is None  # nothing is known yet
+    known = informed(8, strategy=strategy).suggest(1)[0]
+    if strategy == "gp-ucb":
+        assert known.mean is not None
+        assert known.sigma is not None
+        assert known.bound == pytest.approx(known.mean + 2.0 * known.sigma)
+    else:
+        assert known.bound is None
 
 
 def test_the_suggestion_is_the_order_with_the_highest_bound() -> None:

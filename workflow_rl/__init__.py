@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from workflow_rl.policy_file import load_policy
     from workflow_rl.ppo import ParallelOrderConditionedPPO
     from workflow_rl.scenario_file import load_scenario
+    from workflow_rl.search import GPUCBSearch
     from workflow_rl.trainer import train_workflow
     from workflow_rl.workflow import Workflow
+    from workflow_rl.workflow_search import ParallelWorkflowRLTrainer
 
 _HOMES = {
     "CageEnv": "env",
     "CageVectorEnv": "env",
+    "GPUCBSearch": "search",
     "OrderConditionedActorCritic": "policy",
     "ParallelOrderConditionedPPO": "ppo",
     "ParallelTrajectoryBuffer": "buffer",
+    "ParallelWorkflowRLTrainer": "workflow_search",
     "TrainConfig": "config",
     "Workflow": "workflow",
     "load_policy": "policy_file",
@@ -40,10 +44,12 @@ _HOMES = {
 __all__ = [
     "CageEnv",
     "CageVectorEnv",
+    "GPUCBSearch",
     "OrderConditionedActorCritic",
     "ParallelEnvWrapper",
     "ParallelOrderConditionedPPO",
     "ParallelTrajectoryBuffer",
+    "ParallelWorkflowRLTrainer",
     "TrainConfig",
     "UserError",
     "Workflow",

@@ -145,6 +145,8 @@ class GPUCBSearch(OrderSearch):
             order = self._highest(
                 lambda some: model.upper_bound(some, self.beta), rng, list(dict.fromkeys(sorted(seen)))
             )
+        if not seen:
+            return Suggestion(order, None, None, None, DESIGN if design else "first: nothing is known yet")
         mean, sigma = (float(array[0]) for array in model.predict([order]))
         reason = DESIGN if design else self._reason(order, mean, seen, pending)
         return Suggestion(order, mean, sigma, mean + self.beta * sigma, reason)
@@ -159,8 +161,6 @@ class GPUCBSearch(OrderSearch):
     def _reason(self, order: Order, mean: float, seen: list[Order], pending: list[Order]) -> str:
         if order in seen or order in pending:
             return f"again: visited {(seen + pending).count(order)} times, its bound is still the highest"
-        if not seen:
-            return "first: nothing is known yet"
         best = self.model().predict(seen)[0].max()
         return "promising: expected to be better than all seen" if mean > best else "uncertain: it may be the best"
 

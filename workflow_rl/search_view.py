@@ -13,8 +13,7 @@ from rich.text import Text
 
 from workflow_rl.printing import table
 
-SHOWN = 12  # rows of the ranking on the screen; the rest is in ranking.csv
-EQUALS_NAMED = 3
+SHOWN = 20  # rows of the ranking on the screen; the rest is in ranking.csv
 
 Line = Callable[[str], None]
 
@@ -34,7 +33,7 @@ class SearchView:
         self.best: dict[str, Any] | None = None
         self.bases: dict[str, dict[str, Any]] = {}
         self.total, self.replicates, self.done, self.before = 0, 1, 0, 0
-        self.seconds = self.first_seconds = 0.0
+        self.seconds, self.trained = 0.0, False
         self._last = 0.0
 
     def __enter__(self) -> SearchView:
@@ -50,6 +49,7 @@ class SearchView:
         """Takes in an event of :class:`workflow_search.WorkflowSearch`."""
         getattr(self, f"_{event['kind']}")(event)
         self.seconds = event.get("seconds", self.seconds)
+        self.trained |= event["kind"] in ("progress", "done", "evaluation")
         if self.live and time.monotonic() - self._last > 0.1:
             self._last = time.monotonic()
             self.live.update(self._screen(), refresh=True)
@@ -122,6 +122,8 @@ class SearchView:
         best = "none yet"
         if self.best:
             best = f"{self.best['workflow']}  {self.best['mean']:.2f} ± {self.best['sigma']:.2f}"
+        if not self.trained:
+            return Group(grid, Text("The workers are starting; the first time they compile the rules."))
         footer = f"{self.done} of {self.total} evaluations, {self.seconds:.0f} s, about {self._left()} left"
         return Group(grid, Text(f"Best so far: {best}", style="bold"), Text(footer))
 
@@ -151,27 +153,32 @@ def print_search(result: dict[str, Any]) -> None:
 def sentences(result: dict[str, Any]) -> list[str]:
     """The answer to the user, plainly."""
     lines = [""]
+    followed = sum(row["follows"] for row in result["ranking"])
+    equals = len(result["equal_to_best"])
     if result["best"] is None:
         lines.append("No workflow is followed as the threshold asks; there is no best one.")
     else:
         lines.append(f"Best workflow: repair {in_words(result['best'])}.")
-        equals = len(result["equal_to_best"])
-        followed = sum(row["follows"] for row in result["ranking"])
-        if equals > 1:
-            lines.append(f"{equals} of the {followed} evaluated workflows cannot be told apart from it.")
+        if equals == followed > 1:
+            lines.append(
+                f"But none of the {followed} evaluated workflows can be told apart from it: any of them will do."
+            )
+        elif equals > 1:
+            lines.append(
+                f"{equals} of the {followed} evaluated workflows, itself included, cannot be told apart from it."
+            )
     matter = [pair for pair in result["pair_weights"] if pair["matters"]]
-    lines.append("What matters:" if matter else "No priority between two unit types clearly matters; the largest:")
-    for pair in matter or result["pair_weights"][:1]:
-        name = f"{pair['first']} before {pair['second']}"
-        lines.append(f"  {name}: {pair['effect']:+.1f} ± {pair['standard_error']:.1f} return")
-    if 0 < len(matter) < len(result["pair_weights"]):
-        rest = max(pair["effect"] for pair in result["pair_weights"] if not pair["matters"])
-        lines.append(
-            f"  the other {len(result['pair_weights']) - len(matter)} pairs: nothing clear, at most {rest:+.1f}"
-        )
+    rest = [pair for pair in result["pair_weights"] if not pair["matters"]]
+    if matter:
+        lines.append("What matters:")
+        lines += [f"  {_effect(pair)}" for pair in matter]
+        if rest:
+            lines.append(f"Nothing clear of the other {len(rest)} pairs; the largest: {_effect(rest[0])}.")
+    else:
+        lines.append(f"No priority between two unit types clearly matters; the largest: {_effect(rest[0])}.")
     lines.append(
-        f"± of a return is for comparisons within this run; the level common to all is uncertain by "
-        f"{result['level_error']:.1f} more. Training noise as learned: {result['training_noise']:.2f}."
+        f"(± is for comparisons within this run. The level common to all workflows is uncertain by "
+        f"{result['level_error']:.1f}; training noise as learned: {result['training_noise']:.2f}.)"
     )
     if result["defender"]:
         found = result["defender"]
@@ -181,6 +188,12 @@ def sentences(result: dict[str, Any]) -> list[str]:
         )
     lines.append(f"{result['seconds']:.1f} s, {result['transitions'] / 1e6:.1f} M transitions. All in {result['run']}.")
     return lines
+
+
+def _effect(pair: dict[str, Any]) -> str:
+    digits = 1 if pair["effect"] >= 1 else 2
+    figure = f"{pair['effect']:+.{digits}f} ± {pair['standard_error']:.{digits}f}"
+    return f"{pair['first']} before {pair['second']}: {figure} return"
 
 
 def in_words(workflow: str) -> str:
