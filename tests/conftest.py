@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.traces import Trace, load_trace
+
+torch.set_num_threads(1)  # the tests run in two processes
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data"

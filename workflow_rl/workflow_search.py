@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from workflow_rl.collect import derive_seeds
 from workflow_rl.config import N_UNIVERSAL, SearchConfig, TrainConfig, check_jobs, make_search_config
@@ -129,6 +130,7 @@ class WorkflowSearch:
 
     def go(self) -> dict[str, Any]:
         """Runs the search to its end and returns the result, which is also in the directory."""
+        torch.set_num_threads(1)  # the cores are the workers'
         self._recall()
         pool = WorkerPool(min(self.jobs, self.config.in_flight * self.config.replicates), self.run.path / "workers.log")
         try:
