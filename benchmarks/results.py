@@ -19,7 +19,7 @@ def write_result(name: str, command: str, figures: dict[str, Any]) -> Path:
     """Writes benchmarks/results/NAME.json atomically and returns its path."""
     result = {
         "command": command,
-        "commit": _commit(),
+        "commit": commit(),
         "version": __version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
@@ -32,7 +32,8 @@ def write_result(name: str, command: str, figures: dict[str, Any]) -> Path:
     return path
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Commit of the source, marked if something was changed since."""
     try:
         git = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty", "--abbrev=12"]
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()

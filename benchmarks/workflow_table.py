@@ -4,7 +4,7 @@
     python -m benchmarks.workflow_table meander
     python -m benchmarks.workflow_table bline 50        # the same, every training continued to 50 updates
 
-Two processes; can be interrupted and called again, finished trainings are kept in runs/table-*.jsonl. Writes
+Two processes; can be interrupted and called again: finished trainings are kept in runs/, by commit. Writes
 benchmarks/results/workflow_table_RED.json (or ..._RED_50.json).
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import write_result
+from benchmarks.results import commit, write_result
 from workflow_rl.compliance import type_masks
 from workflow_rl.config import N_UNIVERSAL, make_search_config
 from workflow_rl.env import CageVectorEnv
@@ -57,9 +57,11 @@ def taken_types(red: str) -> list[str]:
 def main(red: str, updates: int) -> None:
     """Makes what is missing, then the result."""
     name = f"workflow_table_{red}" + (f"_{updates}" if updates != DEFAULT_UPDATES else "")
-    journal = Path("runs") / f"{name.replace('_', '-')}.jsonl"
+    journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
-    rows = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    lines = journal.read_text().splitlines(keepends=True) if journal.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be cut off
+    journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
     have = {(row["workflow"], row["replicate"]) for row in rows}
     tasks = [(r, str(w)) for r in range(N_UNIVERSAL) for w in all_workflows() if (str(w), r) not in have]
     with ProcessPoolExecutor(2) as pool, open(journal, "a") as file:

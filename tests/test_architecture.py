@@ -27,12 +27,12 @@ ALLOWED = {
     "runs_command": {"errors", "run_store"},
     "search_view": {"printing"},
     "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow_table"},
-    "workflow_table": {"errors", "order_gp", "ranking"},
+    "workflow_table": {"errors", "order_gp", "ranking", "search"},
     "workflow_search": {
         "collect", "config", "errors", "order_gp", "ranking", "run_store", "search", "search_result", "trainer",
         "worker_pool", "workflow",
     },
-    "search_result": {"config", "policy_evaluation", "ranking", "run_store", "workflow"},
+    "search_result": {"config", "policy_evaluation", "ranking", "run_store", "trainer", "workflow"},
     "ranking": {"order_gp"},
     "search": {"config", "errors", "order_gp"},
     "order_gp": set(),
@@ -83,6 +83,7 @@ LIBRARIES = {
     "llvmlite": {"engine"},
     "gymnasium": {"env", "registration"},
     "torch": {
+        "workflow_search",
         "policy",
         "policy_file",
         "ppo",

@@ -25,6 +25,11 @@ ELSEWHERE = {
     "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks.train": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
     "python -m benchmarks.general": "a minute of training; tests/test_training.py trains shorter",
+    "workflow-rl bench search": "minutes of measuring; tests/test_ranking.py runs it shortened",
+    "python -m benchmarks.search": "minutes; tests/test_workflow_search.py and test_ranking.py run its parts",
+    "python -m benchmarks.workflow_table bline": "600 trainings; tests/test_ranking.py looks at the stored table",
+    "python -m benchmarks.workflow_table meander": "600 trainings; tests/test_ranking.py looks at the stored table",
+    "python -m benchmarks.workflow_table bline 50": "600 longer trainings",
     "python -m benchmarks.compliance": "240 trainings; tests/test_training.py trains a few",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
     "python -m benchmarks.free_play 50000": "tests/test_free_play.py runs the same comparison",
@@ -56,12 +61,14 @@ def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
     if any(NEEDS_SHARED in command for command in here) and not (ROOT.parent / "shared" / "cage2-oracle").exists():
         pytest.skip("the full recordings are not here")
     made = [ROOT / name for name in re.findall(r"runs/docs-[\w-]+", text)]
+    before = set((ROOT / "runs").glob("*-search"))
     for path in made:
         shutil.rmtree(path, ignore_errors=True)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     shell = ["/bin/bash", "-e", "-c", "\n".join(here)]
     done = subprocess.run(shell, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
-    for path in made:
+    unnamed = set((ROOT / "runs").glob("*-search")) - before if "make search" in here else set()
+    for path in [*made, *unnamed]:
         shutil.rmtree(path, ignore_errors=True)
     assert done.returncode == 0, f"{place}\n{done.stdout}{done.stderr}"
 
@@ -85,20 +92,35 @@ def test_every_known_command_is_still_shown() -> None:
         assert known in shown, f"{known} is not in any document"
 
 
-FIGURE = re.compile(r"\| ([-\d.,]+)( [Mk])? \| `(\w+\.json) ([\w.]+)` \|")
+FIGURE = re.compile(r"\| ([-\d.,]+)( [Mk])? \| `(\w+\.json) ([-\w.]+)` \|")
 
 
 def test_every_figure_of_the_documents_is_the_stored_one() -> None:
     """Table rows that end in "| figure | `file.json path` |" agree with the file to the digits shown."""
     found = mentioned = 0
     for path in DOCUMENTS:
-        mentioned += len(re.findall(r"`\w+\.json [\w.]+`", path.read_text()))
+        mentioned += len(re.findall(r"`\w+\.json [-\w.]+`", path.read_text()))
         for shown, unit, file, keys in FIGURE.findall(path.read_text()):
             value = json.loads((ROOT / "benchmarks" / "results" / file).read_text())["figures"]
             for key in keys.split("."):
-                value = value[key]
+                value = value[int(key)] if isinstance(value, list) else value[key]
             scale = {" M": 1e6, " k": 1e3, "": 1.0}[unit]
             digits = len(shown.partition(".")[2])
             assert abs(float(shown.replace(",", "")) - value / scale) <= 0.5001 * 10**-digits, f"{file} {keys}: {value}"
             found += 1
     assert found == mentioned > 0
+
+
+def test_the_readme_shows_the_output_of_the_stored_default_search() -> None:
+    text = (ROOT / "README.md").read_text()
+    stored = json.loads((ROOT / "benchmarks" / "results" / "search.json").read_text())["figures"]["bline"]
+    shown = re.findall(r"│ +(\d+)  ([a-z_,]+) +│ ([-\d.]+) ± ([\d.]+) │", text)
+    assert len(shown) == 7
+    for place, workflow, mean, error in shown:
+        row = stored["ranking"][int(place) - 1]
+        figures = (row["workflow"], f"{row['mean_return']:.2f}", f"{row['standard_error']:.2f}")
+        assert figures == (workflow, mean, error)
+    pair = stored["pair_weights"][0]
+    effect = f"{pair['effect']:+.1f} ± {pair['standard_error']:.1f} return"
+    assert f"{pair['first']} before {pair['second']}: {effect}" in text
+    assert f"{stored['equal_to_best']} of the {stored['followed']} evaluated workflows" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +133,11 @@ def test_pending_orders_change_what_is_suggested_next() -> None:
     after = search.model().with_pending([first])
     assert after.predict([first])[1][0] < search.model().predict([first])[1][0]
     assert search.suggest(2)[1] == search.suggest(1, [first])[0]
+    uncertain = GPUCBSearch(ITEMS, beta=20.0, n_initial=0)
+    for observation in search.observations:
+        uncertain.observe(observation.order, observation.value, observation.standard_error)
+    before = uncertain.suggest(1)[0].order
+    assert uncertain.suggest(1, [before])[0].order != before
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -228,6 +234,26 @@ def test_pair_swaps_differ_in_nothing_but_the_pair() -> None:
     changed = (features(before, ITEMS) - features(after, ITEMS)).abs().sum(0)
     assert changed.tolist() == [24.0 if pair == ("op_server", "user") else 0.0 for pair in combinations(ITEMS, 2)]
     assert len(pair_swaps(tuple("abcdefgh"), "a", "b")[0]) == 120
+
+
+def test_a_fit_whose_line_search_ends_early_is_used_as_it_is_and_nothing_random_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from botorch.optim import core
+
+    minimize = getattr(core, "minimize_with_timeout")  # noqa: B009 (not exported)
+
+    def early(*arguments: Any, **options: Any) -> Any:
+        result = minimize(*arguments, **options)
+        result.success, result.message, result.status = False, "ABNORMAL_TERMINATION_IN_LNSRCH", 2
+        return result
+
+    monkeypatch.setattr(core, "minimize_with_timeout", early)
+    seen, values = ORDERS[::17], [truth(order) for order in ORDERS[::17]]
+    state = torch.random.get_rng_state()
+    one, other = (OrderGP(ITEMS, seen, values, [0.1] * len(seen)).predict(ORDERS)[0] for _ in range(2))
+    assert np.array_equal(one, other)
+    assert torch.equal(state, torch.random.get_rng_state())
 
 
 def test_impossible_questions_are_refused_in_one_sentence() -> None:

@@ -23,7 +23,7 @@ from workflow_rl.printing import (
     show_result,
     training_progress,
 )
-from workflow_rl.train_command import PRESET_HELP, with_search_settings, with_settings
+from workflow_rl.train_command import PRESET_HELP, SEARCH_PRESET_HELP, with_search_settings, with_settings
 
 app = typer.Typer(
     name="workflow-rl",
@@ -171,7 +171,7 @@ def train(
 @app.command()
 @with_search_settings
 def search(
-    preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
+    preset: Annotated[str, typer.Option(help=SEARCH_PRESET_HELP, show_default=False)] = "",
     jobs: Annotated[int | None, typer.Option(help="Trainings at once.", show_default="one per core")] = None,
     run_dir: RunDir = None,
     resume: Resume = None,

@@ -142,7 +142,7 @@ class SearchConfig:
 
     train: TrainConfig = TrainConfig()
     n_workflows: int = _setting(20, "Evaluations of workflows; one may be visited several times.")
-    replicates: int = _setting(5, "Independent trainings of each evaluation; beyond 5 they share universal policies.")
+    replicates: int = _setting(5, "Independent trainings of each evaluation; from universal policies at most 5.")
     strategy: str = _setting("gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.")
     gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
@@ -150,6 +150,7 @@ class SearchConfig:
 
 
 SEARCH_FIELDS = tuple(item for item in fields(SearchConfig) if item.name != "train")
+NO_SEARCH = ("general", "universal", "original")  # presets that train no single workflow
 TASK_FIELDS = ("workflow", "universal")  # the search's business, not the user's
 
 
@@ -164,7 +165,7 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
         if name in values:
             raise UserError(f"a search takes no {name!r}; it chooses the workflows itself.")
     train = make_config(preset or "workflow", **values)
-    if preset in ("general", "universal", "original"):
+    if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
     config = SearchConfig(train=train, **own)
     check_search_config(config)
@@ -174,7 +175,7 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
 def check_jobs(jobs: int | None) -> int:
     """Trainings at once: as asked for, or one per core."""
     if jobs is None:
-        return len(os.sched_getaffinity(0))
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not 1 <= jobs <= 1000:
         raise UserError(f"jobs must be from 1 to 1000, not {jobs}.")
     return jobs
@@ -191,6 +192,11 @@ def check_search_config(config: SearchConfig) -> None:
     _at_least(config, "n_initial", 0)
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
+    if config.train.warm_start == "universal" and config.replicates > N_UNIVERSAL:
+        raise UserError(
+            f"replicates must be at most {N_UNIVERSAL} with warm start 'universal', not {config.replicates}: "
+            "each needs a starting point of its own."
+        )
     if config.strategy not in STRATEGIES:
         raise UserError(f"unknown strategy {config.strategy!r}; allowed: {', '.join(STRATEGIES)}.")
 

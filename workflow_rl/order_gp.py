@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import torch
 from botorch.acquisition.analytic import UpperConfidenceBound
-from botorch.exceptions.warnings import InputDataWarning
-from botorch.fit import fit_gpytorch_mll
+from botorch.exceptions.warnings import InputDataWarning, OptimizationWarning
 from botorch.models import SingleTaskGP
+from botorch.optim.fit import fit_gpytorch_mll_scipy
 from gpytorch.constraints import GreaterThan, Positive
 from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
@@ -122,7 +122,10 @@ class OrderGP:
     def _fit(self) -> SingleTaskGP:
         model = self._build()
         self._kernel.initialize(outputscale=1.0)
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        with warnings.catch_warnings():
+            # a line search that ends early leaves good values; retries from random ones would not be repeatable
+            warnings.simplefilter("ignore", OptimizationWarning)
+            fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(model.likelihood, model).train())
         model.eval()
         return model
 

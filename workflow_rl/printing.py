@@ -203,16 +203,17 @@ def print_bench_search(figures: dict[str, Any]) -> None:
                 *(f"{found[strategy]['mean_regret'][look]:.3f}" for look in looks),
                 *(f"{found[strategy]['within_one_standard_error'][look]:.0%}" for look in looks),
             ]
-            for strategy in ("gp-ucb", "random", "round-robin")
+            for strategy in found
+            if isinstance(found[strategy], dict)
         ]
         columns = ["", *(f"{kind} {look}" for kind in ("median", "mean", "within 1 SE") for look in looks)]
         about = f"range {found['range']:.2f}, standard error {found['standard_error']:.2f}, {found['seeds']} seeds"
         table(f"{name}: regret after so many evaluations; {about}", columns, rows)
-    large = figures.get("eight_unit_types")
-    if large:
+    for large in (found for found in figures.values() if "within_5_percent" in found):
+        share, randoms = large["within_5_percent"], large["random_within_5_percent"]
         print(
-            f"8 unit types, {large['orders']:,} orders, {large['tables']} tables: after {large['evaluations']} "
-            f"evaluations GP-UCB is within 5 % of the best in {large['within_5_percent']:.0%}, random search in "
-            f"{large['random_within_5_percent']:.0%}; random orders needed until one is as close, without noise: "
-            f"{large['random_median_draws_to_5_percent_without_noise']:,.0f}."
+            f"8 unit types, {large['orders']:,} orders, {large['tables']} tables, noise "
+            f"{large['noise_over_range']:.0%} of the range: after {large['evaluations']} evaluations GP-UCB is within "
+            f"5 % of the best in {share:.0%}, random search in {randoms:.0%}; random orders needed until one is as "
+            f"close, without noise: {large['random_median_draws_to_5_percent_without_noise']:,.0f}."
         )

@@ -4,7 +4,7 @@ Every evaluation has the same replicates: replicate r of each workflow starts fr
 games. What replicate r adds to all workflows alike therefore cancels in comparisons. How much a *difference* varies
 from replicate to replicate is seen directly: the process is asked for the difference with the values of one replicate
 at a time. The error of a difference is the root of the sum of two squares: the process's own deviation, and the
-standard error over replicates. Both contain the noise of single trainings, so errors are rather too large.
+standard error over replicates. Both contain the noise of single trainings, so that is counted twice.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def follows(compliance: Sequence[float], threshold: float) -> bool:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A workflow's place: posterior mean and deviation, and whether it can be told from the best."""
+    """A workflow's place: posterior mean, its error for comparisons, and whether it can be told from the best."""
 
     order: Order
     mean: float
-    sigma: float
+    error: float
     compliance: float  # mean over its evaluations
     visits: int
     follows: bool
     behind: float  # how much less than the best
     behind_error: float
-    equal: bool  # cannot be told from the best
+    equal: bool  # followed, as the best is, and cannot be told from it
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PairEffect:
     effect: float  # always >= 0: the pair is named in the better sequence
     standard_error: float
     weight: float  # of the kernel
-    matters: bool  # the effect is clearly not zero
+    matters: bool  # the effect is clearly not zero, also in view of how many pairs there are
 
 
 class Posterior:
@@ -94,11 +94,13 @@ class Posterior:
         centred = table - levels + levels.mean()
         self._by_replicate = [self.gp.with_values(column) for column in centred.T] if len(levels) > 1 else []
 
-    @property
-    def quantile(self) -> float:
-        """Errors beyond which a difference is a difference, at 95 %: Student's for few replicates."""
-        freedom = self.n_replicates - 1
-        return float(t.ppf(0.5 + CONFIDENCE / 2, freedom)) if freedom else 1.96
+    def quantile(self, comparisons: int = 1) -> float:
+        """Errors beyond which a difference is a difference, at 95 % for that many comparisons together.
+
+        Student's for few replicates, the normal distribution's for one; Bonferroni's correction.
+        """
+        freedom = self.n_replicates - 1 or math.inf
+        return float(t.ppf(1 - (1 - CONFIDENCE) / 2 / comparisons, freedom))
 
     def difference(self, plus: Sequence[Order], minus: Sequence[Order]) -> tuple[float, float]:
         """Mean of f over ``plus`` less that over ``minus``, and its standard error."""
@@ -114,26 +116,31 @@ class Posterior:
         """All workflows that were evaluated: those that are followed first, best posterior mean first."""
         orders = sorted({e.order for e in self.evaluated})
         means, sigmas = self.gp.predict(orders)
+        spread = np.zeros(len(orders))
+        if self._by_replicate:
+            single = np.array([gp.predict(orders)[0] for gp in self._by_replicate])  # (n_replicates, n)
+            spread = single.std(axis=0, ddof=1) / math.sqrt(len(single))
         own = {order: [e.compliance for e in self.evaluated if e.order == order] for order in orders}
         compliance = {order: float(np.mean(values)) for order, values in own.items()}
         rows = sorted(
-            (not follows(own[order], threshold), -mean, order, sigma)
-            for order, mean, sigma in zip(orders, means, sigmas, strict=True)
+            (not follows(own[order], threshold), -mean, order, error)
+            for order, mean, error in zip(orders, means, np.hypot(sigmas, spread), strict=True)
         )
         best = rows[0][2]
         ranking = []
-        for unfollowed, negative, order, sigma in rows:
+        for unfollowed, negative, order, own_error in rows:
             behind, error = self.difference([best], [order]) if order != best else (0.0, 0.0)
-            equal = order == best or behind < self.quantile * error
-            place = (order, -float(negative), float(sigma), compliance[order], len(own[order]), not unfollowed)
+            equal = not unfollowed and (order == best or behind < self.quantile() * error)
+            place = (order, -float(negative), float(own_error), compliance[order], len(own[order]), not unfollowed)
             ranking.append(Ranked(*place, behind, error, equal))
         return ranking
 
     def pair_effects(self) -> list[PairEffect]:
         """The effect of each pair, largest first."""
         effects = []
+        clear = self.quantile(math.comb(len(self.items), 2))
         for (first, second), weight in zip(combinations(self.items, 2), self.gp.weights, strict=True):
             effect, error = self.difference(*pair_swaps(self.items, first, second))
             names = (first, second) if effect >= 0 else (second, first)
-            effects.append(PairEffect(*names, abs(effect), error, float(weight), abs(effect) > self.quantile * error))
+            effects.append(PairEffect(*names, abs(effect), error, float(weight), abs(effect) > clear * error))
         return sorted(effects, key=lambda pair: -pair.effect)

@@ -57,8 +57,9 @@ class Run(Generic[Config]):
     @classmethod
     def create(cls, path: Path, config: Config) -> Run[Config]:
         """A new run; refuses a directory that already holds one."""
-        if (path / "config.json").exists():
-            raise UserError(f"{path} already holds a run; resume it or choose another directory.")
+        for name in ("config.json", "events.jsonl", "result.json", "trainings"):
+            if (path / name).exists():
+                raise UserError(f"{path} already holds a run ({name}); resume it or choose another directory.")
         try:
             path.mkdir(parents=True, exist_ok=True)
             run = cls(path, config)
@@ -168,12 +169,14 @@ def _read_settings(path: Path, kind: str, parse: Callable[[dict[str, Any]], Conf
 def read_result(path: Path) -> dict[str, Any] | None:
     """Result of the run in ``path``; None while it is not finished."""
     try:
-        result: dict[str, Any] = json.loads((path / "result.json").read_text(encoding="utf-8"))
-        return result
-    except FileNotFoundError:
+        result = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}/result.json is damaged ({error}).") from None
+    if not isinstance(result, dict):
+        raise UserError(f"{path}/result.json is damaged.")
+    return result
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
@@ -182,6 +185,8 @@ def read_events(path: Path) -> list[dict[str, Any]]:
         lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
+    except (OSError, ValueError):
+        raise UserError(f"{path}/events.jsonl is damaged.") from None
     events = []
     for number, line in enumerate(lines):
         try:

@@ -25,11 +25,16 @@ def describe(path: Path) -> dict[str, Any]:
         "standard_error": None, "compliance": None, "evaluations": None, "seconds": None,
     }  # fmt: skip
     try:
-        about, result, events = read_about(path), read_result(path), read_events(path)
-    except UserError:
+        return row | _known(path)
+    except (UserError, KeyError, TypeError, AttributeError):
         return row
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """What is known of a run that is not damaged."""
+    about, result, events = read_about(path), read_result(path), read_events(path)
     train = about["config"].get("train", about["config"])
-    row |= {"kind": about["kind"], "red_agent": train.get("red_agent"), "workflow": train.get("workflow")}
+    row = {"kind": about["kind"], "red_agent": train.get("red_agent"), "workflow": train.get("workflow")}
     row["state"] = "finished" if result is not None else "running" if _held(path) else "interrupted"
     if about["kind"] == SEARCH:
         row["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)

@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations, permutations
 
 import numpy as np
@@ -289,7 +289,7 @@ def _plain(order: Order, reason: str) -> Suggestion:
     return Suggestion(order, None, None, None, reason)
 
 
-@cache
+@lru_cache(maxsize=8)
 def _fitted(items: Order, observations: tuple[Observation, ...]) -> OrderGP:
     columns = ([getattr(o, name) for o in observations] for name in ("order", "value", "standard_error"))
     return OrderGP(items, *columns)

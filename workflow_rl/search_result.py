@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 from workflow_rl.config import SearchConfig
 from workflow_rl.policy_evaluation import evaluate_workflow_policy
 from workflow_rl.ranking import Evaluated, Posterior, Ranked
-from workflow_rl.run_store import Run
+from workflow_rl.run_store import Run, write_atomically
+from workflow_rl.trainer import base_config
 from workflow_rl.workflow import unit_types
 
 SEED_OF_DEFENDER = 43  # purpose: fresh games, for the policy was chosen by its return
@@ -74,7 +74,7 @@ def _row(place: Ranked, finished: list[Finished]) -> dict[str, Any]:
     return {
         "workflow": ",".join(place.order),
         "mean_return": place.mean,
-        "standard_error": place.sigma,
+        "standard_error": place.error,
         "compliance": place.compliance,
         "visits": place.visits,
         "stop_reason": ", ".join(sorted(reasons)),
@@ -96,8 +96,8 @@ def _suggestion_row(item: Finished) -> dict[str, Any]:
 
 def _transitions(config: SearchConfig, finished: list[Finished], bases: list[dict[str, Any]]) -> int:
     """Transitions of all trainings."""
-    results = [*bases, *(result for item in finished for result in item.results)]
-    return sum(int(result["episodes"]) for result in results) * config.train.max_steps
+    own = sum(int(result["updates"]) for item in finished for result in item.results) * config.train.batch
+    return own + sum(int(result["updates"]) for result in bases) * base_config(config.train).batch
 
 
 def _defender(run: Run[SearchConfig], best: str, finished: list[Finished]) -> dict[str, Any]:
@@ -107,9 +107,7 @@ def _defender(run: Run[SearchConfig], best: str, finished: list[Finished]) -> di
     followed = [pair for pair in own if pair[0]["compliance"] >= run.config.train.compliance_threshold]
     path = max(followed or own, key=lambda pair: (pair[0]["mean_return"], str(pair[1])))[1]
     target = run.path / "policy.safetensors"
-    part = run.path / ".policy.safetensors.part"
-    shutil.copyfile(path / "policy.safetensors", part)
-    part.replace(target)
+    write_atomically(target, (path / "policy.safetensors").read_bytes())
     train = run.config.train
     cell = evaluate_workflow_policy(
         target, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,)

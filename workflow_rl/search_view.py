@@ -33,7 +33,8 @@ class SearchView:
         self.best: dict[str, Any] | None = None
         self.bases: dict[str, dict[str, Any]] = {}
         self.total, self.replicates, self.done, self.before = 0, 1, 0, 0
-        self.seconds, self.trained = 0.0, False
+        self.seconds = self.seconds_before = 0.0
+        self.trained = False
         self._last = 0.0
 
     def __enter__(self) -> SearchView:
@@ -57,6 +58,7 @@ class SearchView:
     def _start(self, event: dict[str, Any]) -> None:
         self.total, self.replicates = event["config"].n_workflows, event["config"].replicates
         self.done = self.before = event["done"]
+        self.seconds_before = event["seconds"]
         self.line(f"run: {event['run']}" + (f" ({self.done} of {self.total} evaluations done)" if self.done else ""))
 
     def _tick(self, event: dict[str, Any]) -> None:
@@ -64,7 +66,7 @@ class SearchView:
 
     def _suggestion(self, event: dict[str, Any]) -> None:
         if event["index"] >= self.done:
-            self.under_way[event["index"]] = event | {"finished": 0, "progress": {}}
+            self.under_way[event["index"]] = {"finished": 0} | event | {"progress": {}}
 
     def _progress(self, event: dict[str, Any]) -> None:
         if event["name"].startswith("base"):
@@ -103,7 +105,7 @@ class SearchView:
         fresh = self.done - self.before
         if not fresh:
             return "?"
-        return f"{self.seconds / fresh * (self.total - self.done):.0f} s"
+        return f"{(self.seconds - self.seconds_before) / fresh * (self.total - self.done):.0f} s"
 
     def _screen(self) -> Group:
         grid = Table(title="Under way", title_justify="left", box=None, padding=(0, 2, 0, 0))

@@ -10,9 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.config import PRESET_WORDS, PRESETS, SEARCH_FIELDS, TASK_FIELDS, TrainConfig
+from workflow_rl.config import NO_SEARCH, PRESET_WORDS, PRESETS, SEARCH_FIELDS, TASK_FIELDS, TrainConfig
 
 PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
+SEARCH_PRESET_HELP = "; ".join(
+    f"{name}: {words.split('; the default')[0]}" for name, words in PRESET_WORDS.items() if name not in NO_SEARCH
+)
 
 
 Command = Callable[..., None]

@@ -324,7 +324,7 @@ def base_config(config: TrainConfig) -> TrainConfig:
     """Settings of the base of a warm start: a general policy with the documents' own learning rate."""
     return replace(
         config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
-        entropy=0.0, anneal=False, patience=0, min_episodes=0,
+        minibatch=0, entropy=0.0, anneal=False, patience=0, min_episodes=0,
         max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
     )  # fmt: skip
 

@@ -15,8 +15,9 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from workflow_rl.config import TrainConfig, config_from_json
@@ -30,15 +31,7 @@ PATIENCE = 30.0  # seconds to wait for a directory that an orphan, about to end,
 
 def train_in(path: Path, config: TrainConfig, say: Any = lambda _: None) -> dict[str, Any]:
     """The result of a training in its run directory, made now unless it is there already."""
-    give_up = time.monotonic() + PATIENCE
-    while True:
-        try:
-            run = Run.open(path) if (path / "config.json").exists() else Run.create(path, config)
-            break
-        except RunInUseError:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.1)
+    run = _held(path, config)
     try:
         done = read_result(path)
         return asdict(train_workflow(config, run, say)) if done is None else done
@@ -46,9 +39,36 @@ def train_in(path: Path, config: TrainConfig, say: Any = lambda _: None) -> dict
         run.close()
 
 
+def _held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
+    """The training's directory, new or as it was left; waits for an orphan that still holds it."""
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        new = not (path / "config.json").exists()
+        try:
+            run = Run.create(path, config) if new else Run.open(path)
+            break
+        except UserError as error:
+            overtaken = new and (path / "config.json").exists()
+            if not (overtaken or isinstance(error, RunInUseError)) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.1)
+    if replace(run.config, warm_start=config.warm_start) != config:  # the directory of a warm start may have moved
+        run.close()
+        raise UserError(f"{path} holds a training with other settings.")
+    return run
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process as soon as its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_REPORTS)
+    os._exit(1)
+
+
 def main() -> None:
     """Works until standard input ends."""
-    parent, last = os.getppid(), 0.0
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    last = 0.0
 
     def answer(message: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")
@@ -56,8 +76,6 @@ def main() -> None:
 
     def say(event: dict[str, Any]) -> None:
         nonlocal last
-        if os.getppid() != parent:
-            os._exit(1)
         if time.monotonic() - last > SECONDS_BETWEEN_REPORTS:
             last = time.monotonic()
             answer({"progress": {name: event[name] for name in ("phase", "update", "return", "compliance")}})

@@ -48,7 +48,7 @@ class _Worker:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
         with open(log, "ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "workflow_rl.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [sys.executable, "-P", "-m", "workflow_rl.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=errors, env=environment, text=True, start_new_session=True,
             )  # fmt: skip
         self._listener = Thread(target=self._listen, args=(inbox,), daemon=True)

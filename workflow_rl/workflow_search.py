@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,21 @@ import numpy as np
 import torch
 
 from workflow_rl.collect import derive_seeds
-from workflow_rl.config import N_UNIVERSAL, SearchConfig, TrainConfig, check_jobs, make_search_config
+from workflow_rl.config import SearchConfig, TrainConfig, check_jobs, make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Evaluated, follows
 from workflow_rl.run_store import Run, new_run_directory, read_result
 from workflow_rl.search import Suggestion, make_search
 from workflow_rl.search_result import Finished, search_result
-from workflow_rl.trainer import base_config, check_task
+from workflow_rl.trainer import WorkflowResult, base_config, check_task
 from workflow_rl.worker_pool import Report, Task, WorkerPool
 from workflow_rl.workflow import Workflow, unit_types
 
 SEED_OF_TRAINING = 41  # purpose, see derive_seeds
 SECONDS_BETWEEN_TICKS = 0.5
+RESULT_KEYS = {item.name for item in fields(WorkflowResult)}
 SUGGESTION, EVALUATION = "suggestion", "evaluation"  # kinds of events
-EVENT_KEYS = {"kind", "index", "workflow", "visit"}
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -49,13 +49,13 @@ def training_config(config: SearchConfig, workflow: str, visit: int, replicate: 
     seed = int(derive_seeds(config.train.seed, (SEED_OF_TRAINING, visit, replicate), 1)[0] >> np.uint64(1))
     warm_start = start or config.train.warm_start
     if warm_start == "universal":
-        warm_start = f"universal:{replicate % N_UNIVERSAL}"
+        warm_start = f"universal:{replicate}"
     return replace(config.train, workflow=workflow, seed=seed, warm_start=warm_start)
 
 
 def check_search(config: SearchConfig) -> None:
     """Refuses a search that cannot be."""
-    for replicate in range(min(config.replicates, N_UNIVERSAL)):
+    for replicate in range(config.replicates):
         check_task(training_config(config, ",".join(unit_types()), 0, replicate))
 
 
@@ -155,22 +155,30 @@ class WorkflowSearch:
     def _recall(self) -> None:
         """Takes up a run that was interrupted."""
         events = self.run.events()
-        if not all(isinstance(event, dict) and set(event) >= EVENT_KEYS for event in events):
+        try:
+            suggested = [event for event in events if event["kind"] == SUGGESTION]
+            done = [event["index"] for event in events if event["kind"] == EVALUATION]
+            self.evaluations = [_Evaluation.of(event) for event in suggested]
+            self._seconds_before = float(next((e["seconds"] for e in reversed(events) if "seconds" in e), 0.0))
+            numbers = [evaluation.index for evaluation in self.evaluations]
+            whole = numbers == list(range(len(numbers))) and done == list(range(len(done)))
+        except (KeyError, TypeError, AttributeError, ValueError):
+            whole = False
+        if not whole or len(done) > len(suggested):
             raise UserError(f"{self.run.path}/events.jsonl is damaged.")
         self.run.rewrite_events(events)
-        for event in events:
-            self._seconds_before = event.get("seconds", self._seconds_before)
-            if event["kind"] == SUGGESTION:
-                self.evaluations.append(_Evaluation.of(event))
         for evaluation in self.evaluations:
             for replicate in range(self.config.replicates):
-                result = read_result(self._path(evaluation.index, replicate))
+                path = self._path(evaluation.index, replicate)
+                result = read_result(path)
                 if result is not None:
+                    if not result.keys() >= RESULT_KEYS:
+                        raise UserError(f"{path}/result.json is damaged.")
                     evaluation.results[replicate] = result
-        done = [event["index"] for event in events if event["kind"] == EVALUATION]
-        self.say({"kind": "start", "run": str(self.run.path), "config": self.config, "done": len(done)})
+        about = {"run": str(self.run.path), "config": self.config, "done": len(done), "seconds": self.seconds}
+        self.say({"kind": "start"} | about)
         for evaluation in self.evaluations:
-            self.say(evaluation.suggested())
+            self.say(evaluation.suggested() | {"finished": len(evaluation.results)})
         for index in done:
             if len(self.evaluations[index].results) < self.config.replicates:
                 raise UserError(f"{self.run.path}: trainings of evaluation {index} are missing.")

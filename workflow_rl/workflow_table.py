@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order, pair_swaps
 from workflow_rl.ranking import Evaluated, Posterior
+from workflow_rl.search import MOST_EXHAUSTIVE
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class WorkflowTable:
         return {
             "best": ",".join(ranking[0].order),
             "best_return": ranking[0].mean,
-            "best_error": ranking[0].sigma,
+            "best_error": ranking[0].error,
             "level_error": posterior.level_error,
             "equal_to_best": [",".join(place.order) for place in ranking if place.equal],
             "n_equal_to_best": sum(place.equal for place in ranking),
@@ -129,7 +130,9 @@ def read_table(path: Path) -> WorkflowTable:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: not a table of workflows.") from None
     shape = table.returns.shape
-    whole = len(shape) == 2 and shape[0] == len(set(table.orders)) == math.factorial(len(table.orders[0]))
+    items = table.orders[0] if table.orders else ()
+    few = 2 <= len(items) <= MOST_EXHAUSTIVE
+    whole = few and len(shape) == 2 and shape[0] == len(table.orders) and set(table.orders) == set(permutations(items))
     if not whole or shape[1] < 2 or not np.isfinite(table.returns).all():
         raise UserError(f"{path}: not a table of all workflows with at least 2 trainings each.")
     return table

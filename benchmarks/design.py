@@ -1,0 +1,68 @@
+"""Why the search begins with a design: how often it names what matters, by the number of its design points.
+
+    python -m benchmarks.design
+
+Simulated default searches on the stored table of B_line, every evaluation a row of the table (its five trainings), a
+re-visit the same row with further noise. What matters there is enterprise before user. Writes
+benchmarks/results/design.json.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import torch
+
+from benchmarks.results import RESULTS, write_result
+from workflow_rl.config import SearchConfig
+from workflow_rl.ranking import Evaluated, Posterior
+from workflow_rl.search import make_search
+from workflow_rl.workflow_table import read_table
+
+SEEDS = 30
+POINTS = (0, 2, 4, 6, 8, 10)
+REVISIT_NOISE = 0.3
+
+
+def explanation(n_initial: int, seed: int) -> tuple[bool, int, float]:
+    """One search: is the pair that matters named, how many others are, and how large its effect is said to be."""
+    torch.set_num_threads(1)
+    table = read_table(RESULTS / "workflow_table_bline.json")
+    rows = dict(zip(table.orders, table.returns, strict=True))
+    search = make_search("gp-ucb", table.orders[0], seed, SearchConfig.gp_beta, n_initial)
+    rng = np.random.default_rng(seed)
+    found: list[Evaluated] = []
+    for number in range(SearchConfig.n_workflows):
+        waiting = [evaluated.order for evaluated in found[number:]]
+        while len(waiting) < min(SearchConfig.in_flight, SearchConfig.n_workflows - number):
+            order = search.suggest(1, waiting)[0].order
+            again = any(evaluated.order == order for evaluated in found)
+            returns = rows[order] + (REVISIT_NOISE * rng.standard_normal(len(rows[order])) if again else 0.0)
+            found.append(Evaluated(order, tuple(returns.tolist()), (table.evaluation_error,) * len(returns), 1.0))
+            waiting.append(order)
+        search.observe(found[number].order, found[number].value, found[number].standard_error)
+    pairs = Posterior(table.orders[0], found).pair_effects()
+    decisive = next(pair for pair in pairs if {pair.first, pair.second} == {"enterprise", "user"})
+    return decisive.matters, sum(pair.matters for pair in pairs) - decisive.matters, decisive.effect
+
+
+def main() -> None:
+    """All numbers of design points."""
+    figures = {}
+    with ProcessPoolExecutor(2) as pool:
+        for points in POINTS:
+            runs = list(pool.map(explanation, [points] * SEEDS, range(SEEDS)))
+            figures[str(points)] = {
+                "named": float(np.mean([run[0] for run in runs])),
+                "others_named": float(np.mean([run[1] > 0 for run in runs])),
+                "mean_effect": float(np.mean([run[2] for run in runs])),
+                "seeds": SEEDS,
+            }
+            print(points, figures[str(points)], file=sys.stderr)
+    print(write_result("design", "python -m benchmarks.design", figures))
+
+
+if __name__ == "__main__":
+    main()
