@@ -29,6 +29,7 @@ ELSEWHERE = {
     "python -m benchmarks.search": "minutes; tests/test_workflow_search.py and test_ranking.py run its parts",
     "python -m benchmarks.workflow_table bline": "600 trainings; tests/test_ranking.py looks at the stored table",
     "python -m benchmarks.workflow_table meander": "600 trainings; tests/test_ranking.py looks at the stored table",
+    "python -m benchmarks.design": "minutes of simulated searches",
     "python -m benchmarks.workflow_table bline 50": "600 longer trainings",
     "python -m benchmarks.compliance": "240 trainings; tests/test_training.py trains a few",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
