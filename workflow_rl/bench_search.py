@@ -89,7 +89,7 @@ def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int
             for name, noise in LARGE_NOISE.items():
                 say(f"{name}, {large_seeds} synthetic tables")
                 large = pool.map(large_regret, range(large_seeds), [noise] * large_seeds)
-                figures[name] = _large_summary(list(large), noise)
+                figures[name] = large_summary(list(large), noise)
     return figures | {"machine": machine()}
 
 
@@ -175,7 +175,8 @@ def large_regret(seed: int, noise_over_range: float) -> dict[str, Any]:
     }
 
 
-def _large_summary(found: list[dict[str, Any]], noise_over_range: float) -> dict[str, Any]:
+def large_summary(found: list[dict[str, Any]], noise_over_range: float) -> dict[str, Any]:
+    """Figures of synthetic tables, of :func:`large_regret` each."""
     first = float(np.median([run["first"] for run in found]))
     return {
         "orders": math.factorial(len(LARGE_ITEMS)),
