@@ -256,6 +256,13 @@ def test_a_fit_whose_line_search_ends_early_is_used_as_it_is_and_nothing_random_
     assert torch.equal(state, torch.random.get_rng_state())
 
 
+def test_a_process_that_saw_few_exact_values_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    gp = OrderGP(ITEMS, [ORDERS[0], ORDERS[50]], [1.0, 2.0], [0.0, 0.0])
+    gp.with_pending([ORDERS[3]]).upper_bound(ORDERS, 2.0)
+    gp.contrast([ORDERS[0], ORDERS[50]], np.array([1.0, -1.0]))
+    assert [str(warning.message) for warning in recwarn if "workflow" not in str(warning.filename)] == []
+
+
 def test_impossible_questions_are_refused_in_one_sentence() -> None:
     with pytest.raises(UserError, match="2 to 12 different items"):
         GPUCBSearch(("a", "a"))
@@ -263,6 +270,8 @@ def test_impossible_questions_are_refused_in_one_sentence() -> None:
         GPUCBSearch(tuple("abcdefghijklm"))
     with pytest.raises(UserError, match="beta must be"):
         GPUCBSearch(ITEMS, beta=-1.0)
+    with pytest.raises(UserError, match="seed must be at least 0"):
+        GPUCBSearch(ITEMS, seed=-1)
     with pytest.raises(UserError, match="unknown strategy 'luck'"):
         make_search("luck", ITEMS)
     search = GPUCBSearch(ITEMS)

@@ -240,7 +240,7 @@ def test_ctrl_c_ends_cleanly_and_the_search_can_be_resumed(tmp_path: Path) -> No
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
-    assert errors.strip().endswith("Interrupted.")
+    assert errors.strip().endswith(f"To go on: workflow-rl search --resume {path}\nInterrupted.")
     assert run_json("search", "--resume", path)["best"]
 
 
@@ -320,7 +320,8 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
         (["--strategy", "luck"], "unknown strategy 'luck'; allowed: gp-ucb, random, round-robin, exhaustive"),
         (["--red-agent", "bob"], "bob"),
         (["--edition", "gold"], "unknown edition 'gold'"),
-        (["--preset", "fast"], "unknown preset 'fast'"),
+        (["--preset", "fast"], "unknown preset 'fast'; allowed: workflow, sequential"),
+        (["--run-dir", ""], "needs a directory of its own"),
         (["--preset", "general"], "trains no single workflow"),
         (["--jobs", "0"], "jobs must be from 1 to 1000, not 0"),
         (["--warm-start", "nowhere"], "nowhere"),
@@ -336,7 +337,7 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
 def test_bad_input_is_refused_in_one_sentence_and_leaves_nothing(
     given: list[str], complaint: str, tmp_path: Path
 ) -> None:
-    where = [] if "--resume" in given else ["--run-dir", str(tmp_path / "run")]
+    where = [] if {"--resume", "--run-dir"} & set(given) else ["--run-dir", str(tmp_path / "run")]
     done = run("search", *given, *where)
     assert_refused(done, complaint)
     assert not (tmp_path / "run").exists()
@@ -347,6 +348,7 @@ def test_a_finished_search_a_training_and_a_run_in_use_cannot_be_resumed_as_a_se
 ) -> None:
     assert_refused(run("search", "--resume", searched[0]), "is finished; there is nothing to resume")
     assert_refused(run("search", *options(), "--run-dir", searched[0]), "already holds a run")
+    assert_refused(run("search", "--resume", searched[0] / "trainings" / "000-0"), "holds a training, not a search")
     (tmp_path / "unfinished").mkdir()
     for name in ("config.json", "events.jsonl"):
         (tmp_path / "unfinished" / name).write_bytes((searched[0] / "trainings" / "000-0" / name).read_bytes())
@@ -421,7 +423,9 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
 def test_the_result_is_said_in_words(searched: tuple[Path, dict[str, Any]]) -> None:
     pair = {"first": "enterprise", "second": "user", "effect": 4.44, "standard_error": 0.6, "weight": 1.0}
     small = pair | {"second": "op_host", "effect": 0.13}
-    result = searched[1] | {"pair_weights": [pair | {"matters": True}, small | {"matters": False}]}
+    few = searched[1]
+    assert "4 evaluations are too few to tell workflows apart" in "\n".join(sentences(few))
+    result = few | {"evaluations": 8, "pair_weights": [pair | {"matters": True}, small | {"matters": False}]}
     text = "\n".join(sentences(result))
     first, second = result["best"].split(",")[:2]
     assert f"Best workflow: repair {first} first, then {second}" in text

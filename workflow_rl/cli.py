@@ -132,7 +132,7 @@ def train(
     from dataclasses import asdict
 
     from workflow_rl.config import make_config
-    from workflow_rl.run_store import Run, new_run_directory, read_result
+    from workflow_rl.run_store import Run, new_run_directory, read_config, read_result
     from workflow_rl.tensorboard_log import TensorBoardLog
     from workflow_rl.train_command import json_result, line, summary
     from workflow_rl.trainer import check_task, train_workflow
@@ -141,6 +141,7 @@ def train(
     if resume is not None:
         if given or preset or run_dir:
             raise UserError("--resume goes on with the run's own settings; give no others.")
+        read_config(resume)  # a training at all?
         done = read_result(resume)
         if done is not None:
             raise UserError(f"{resume} is finished; there is nothing to resume.")
@@ -191,11 +192,17 @@ def search(
     from workflow_rl.search_view import SearchView, print_search
     from workflow_rl.workflow_search import new_search, resume_search  # only now: it takes seconds to import
 
-    with SearchView(Console(stderr=True), say) as view:
-        if resume is not None:
-            result = resume_search(resume, at_once, view)
-        else:
-            result = new_search(config, run_dir, at_once, view)
+    view = SearchView(Console(stderr=True), say)
+    try:
+        with view:
+            if resume is not None:
+                result = resume_search(resume, at_once, view)
+            else:
+                result = new_search(config, run_dir, at_once, view)
+    except KeyboardInterrupt:
+        if view.run:
+            say(f"To go on: workflow-rl search --resume {view.run}")
+        raise
     show_result(result, as_json, lambda: print_search(result))
 
 

@@ -164,6 +164,9 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     for name in TASK_FIELDS:
         if name in values:
             raise UserError(f"a search takes no {name!r}; it chooses the workflows itself.")
+    if preset and preset not in PRESETS:
+        allowed = ", ".join(name for name in PRESETS if name not in NO_SEARCH)
+        raise UserError(f"unknown preset {preset!r}; allowed: {allowed}.")
     train = make_config(preset or "workflow", **values)
     if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")

@@ -25,6 +25,7 @@ from botorch.acquisition.analytic import UpperConfidenceBound
 from botorch.exceptions.warnings import InputDataWarning, OptimizationWarning
 from botorch.models import SingleTaskGP
 from botorch.optim.fit import fit_gpytorch_mll_scipy
+from gpytorch import settings
 from gpytorch.constraints import GreaterThan, Positive
 from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
@@ -35,7 +36,7 @@ Order = tuple[str, ...]
 
 MOST_SWAPS = 120  # neighbouring swaps over which the effect of a pair is averaged; all there are for up to 6 items
 ROWS = 1024  # orders predicted at once
-LEAST_NOISE = 1e-8  # variance, of scaled values
+LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 
 
@@ -111,8 +112,9 @@ class OrderGP:
     def _build(self) -> SingleTaskGP:
         x = features(self.orders, self.items)
         y = torch.from_numpy((self.values - self.centre) / self.scale)[:, None]
+        known = torch.from_numpy((self.errors / self.scale) ** 2).clamp_min(LEAST_KNOWN_NOISE)
         likelihood = FixedNoiseGaussianLikelihood(
-            noise=torch.from_numpy((self.errors / self.scale) ** 2).clamp_min(LEAST_NOISE), learn_additional_noise=True,
+            noise=known, learn_additional_noise=True,
             noise_prior=LogNormalPrior(-2.3, 1.5), noise_constraint=GreaterThan(LEAST_NOISE, torch.exp, torch.log, 0.1),
         ).double()  # fmt: skip
         with warnings.catch_warnings():
@@ -195,7 +197,7 @@ class OrderGP:
     def contrast(self, orders: Sequence[Order], weights: np.ndarray) -> tuple[float, float]:
         """Mean and standard deviation of ``sum(weights * f(orders))``."""
         assert self._model is not None, "nothing was observed yet"
-        with torch.no_grad():
+        with torch.no_grad(), settings.debug(False):  # it would warn of orders that were seen
             posterior = self._model(features(orders, self.items))
             mean, covariance = posterior.mean.numpy(), posterior.covariance_matrix.numpy()
         deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))

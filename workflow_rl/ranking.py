@@ -90,9 +90,10 @@ class Posterior:
         table = np.array([e.returns for e in self.evaluated])  # (n, n_replicates)
         self.n_replicates = table.shape[1]
         levels = table.mean(axis=0)
-        self.level_error = float(levels.std(ddof=1) / math.sqrt(len(levels))) if len(levels) > 1 else 0.0
+        several = len(levels) > 1
+        self.level_error = float(levels.std(ddof=1) / math.sqrt(len(levels))) if several else None
         centred = table - levels + levels.mean()
-        self._by_replicate = [self.gp.with_values(column) for column in centred.T] if len(levels) > 1 else []
+        self._by_replicate = [self.gp.with_values(column) for column in centred.T] if several else []
 
     def quantile(self, comparisons: int = 1) -> float:
         """Errors beyond which a difference is a difference, at 95 % for that many comparisons together.

@@ -57,6 +57,8 @@ class Run(Generic[Config]):
     @classmethod
     def create(cls, path: Path, config: Config) -> Run[Config]:
         """A new run; refuses a directory that already holds one."""
+        if path == Path():
+            raise UserError("a run needs a directory of its own, not the current one.")
         for name in ("config.json", "events.jsonl", "result.json", "trainings"):
             if (path / name).exists():
                 raise UserError(f"{path} already holds a run ({name}); resume it or choose another directory.")

@@ -64,6 +64,8 @@ class OrderSearch(ABC):
 
     def __init__(self, items: Sequence[str], seed: int = 0) -> None:
         self.items, self.seed = tuple(items), seed
+        if seed < 0:
+            raise UserError(f"seed must be at least 0, not {seed}.")
         if len(set(self.items)) != len(self.items) or not 2 <= len(self.items) <= MOST_ITEMS:
             raise UserError(f"a search needs 2 to {MOST_ITEMS} different items, not {', '.join(map(str, items))}.")
         self.observations: list[Observation] = []
@@ -160,7 +162,7 @@ class GPUCBSearch(OrderSearch):
 
     def _reason(self, order: Order, mean: float, seen: list[Order], pending: list[Order]) -> str:
         if order in seen or order in pending:
-            return f"again: visited {(seen + pending).count(order)} times, its bound is still the highest"
+            return f"again: its bound is still the highest after visit {(seen + pending).count(order)}"
         best = self.model().predict(seen)[0].max()
         return "promising: expected to be better than all seen" if mean > best else "uncertain: it may be the best"
 

@@ -107,11 +107,11 @@ def _defender(run: Run[SearchConfig], best: str, finished: list[Finished]) -> di
     followed = [pair for pair in own if pair[0]["compliance"] >= run.config.train.compliance_threshold]
     path = max(followed or own, key=lambda pair: (pair[0]["mean_return"], str(pair[1])))[1]
     target = run.path / "policy.safetensors"
-    write_atomically(target, (path / "policy.safetensors").read_bytes())
     train = run.config.train
     cell = evaluate_workflow_policy(
-        target, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,)
+        path, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,)
     )
+    write_atomically(target, (path / "policy.safetensors").read_bytes())
     return {
         "policy": str(target),
         "training": str(path),

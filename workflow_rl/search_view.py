@@ -13,6 +13,7 @@ from rich.text import Text
 
 from workflow_rl.printing import table
 
+FEW = 6  # evaluations below which nothing is said about differences
 SHOWN = 20  # rows of the ranking on the screen; the rest is in ranking.csv
 
 Line = Callable[[str], None]
@@ -31,6 +32,7 @@ class SearchView:
         self.live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
         self.under_way: dict[int, dict[str, Any]] = {}  # evaluations by index
         self.best: dict[str, Any] | None = None
+        self.run = ""
         self.bases: dict[str, dict[str, Any]] = {}
         self.total, self.replicates, self.done, self.before = 0, 1, 0, 0
         self.seconds = self.seconds_before = 0.0
@@ -59,6 +61,7 @@ class SearchView:
         self.total, self.replicates = event["config"].n_workflows, event["config"].replicates
         self.done = self.before = event["done"]
         self.seconds_before = event["seconds"]
+        self.run = event["run"]
         self.line(f"run: {event['run']}" + (f" ({self.done} of {self.total} evaluations done)" if self.done else ""))
 
     def _tick(self, event: dict[str, Any]) -> None:
@@ -161,7 +164,9 @@ def sentences(result: dict[str, Any]) -> list[str]:
         lines.append("No workflow is followed as the threshold asks; there is no best one.")
     else:
         lines.append(f"Best workflow: repair {in_words(result['best'])}.")
-        if equals == followed > 1:
+        if result["evaluations"] < FEW:
+            lines.append(f"{result['evaluations']} evaluations are too few to tell workflows apart.")
+        elif equals == followed > 1:
             lines.append(
                 f"But none of the {followed} evaluated workflows can be told apart from it: any of them will do."
             )
@@ -171,22 +176,26 @@ def sentences(result: dict[str, Any]) -> list[str]:
             )
     matter = [pair for pair in result["pair_weights"] if pair["matters"]]
     rest = [pair for pair in result["pair_weights"] if not pair["matters"]]
-    if matter:
+    if result["evaluations"] < FEW:
+        lines.append(f"Which priorities matter can be said after {FEW} evaluations or more.")
+    elif matter:
         lines.append("What matters:")
         lines += [f"  {_effect(pair)}" for pair in matter]
         if rest:
             lines.append(f"Nothing clear of the other {len(rest)} pairs; the largest: {_effect(rest[0])}.")
     else:
         lines.append(f"No priority between two unit types clearly matters; the largest: {_effect(rest[0])}.")
+    level = "to an unknown degree" if result["level_error"] is None else f"by {result['level_error']:.1f}"
     lines.append(
-        f"(± is for comparisons within this run. The level common to all workflows is uncertain by "
-        f"{result['level_error']:.1f}; training noise as learned: {result['training_noise']:.2f}.)"
+        f"(± is for comparisons within this run. The level common to all workflows is uncertain {level}; "
+        f"training noise as learned: {result['training_noise']:.2f}.)"
     )
     if result["defender"]:
         found = result["defender"]
         lines.append(
-            f"Defender: {found['policy']}, return {found['mean_return']:.2f} ± {found['standard_error']:.2f} and "
-            f"compliance {found['compliance']:.3f} on games of its own."
+            f"The best of its {result['replicates']} defenders is in {found['policy']}: return "
+            f"{found['mean_return']:.2f} ± {found['standard_error']:.2f} and compliance {found['compliance']:.3f} on "
+            "games of its own."
         )
     lines.append(f"{result['seconds']:.1f} s, {result['transitions'] / 1e6:.1f} M transitions. All in {result['run']}.")
     return lines

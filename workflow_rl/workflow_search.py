@@ -26,7 +26,7 @@ from workflow_rl.config import SearchConfig, TrainConfig, check_jobs, make_searc
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Evaluated, follows
-from workflow_rl.run_store import Run, new_run_directory, read_result
+from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
 from workflow_rl.search import Suggestion, make_search
 from workflow_rl.search_result import Finished, search_result
 from workflow_rl.trainer import WorkflowResult, base_config, check_task
@@ -347,6 +347,7 @@ def new_search(config: SearchConfig, path: Path | None, jobs: int, say: Say) -> 
 
 def resume_search(path: Path, jobs: int, say: Say = lambda _: None) -> dict[str, Any]:
     """Goes on with a search that was interrupted and returns its result."""
+    read_search_config(path)  # a search at all?
     if read_result(path) is not None:
         raise UserError(f"{path} is finished; there is nothing to resume.")
     return _finish(Run.open_search(path), jobs, say)
