@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.scenario import RED_ACTIONS, Host, Scenario, Service
+from workflow_rl.scenario import RED_ACTIONS, Host, Scenario, Service, Subnet
 
 # How CybORG's images describe what our services are.
 _PROCESS_TYPES = {"rdp": "rdp", "smb": "smb", "ftp": "femitter", "web": "webserver", "smtp": "smtp"}
@@ -20,6 +20,7 @@ _SYSTEMS = {
     },
 }
 _SERVICE_PID = 1043
+_FIRST_PID = 1100  # where a scenario names no numbers
 _CONFIDENTIALITY = {0.0: "None", 0.1: "Low", 1.0: "Medium"}
 
 
@@ -36,7 +37,7 @@ def _agent(
     scenario: Scenario, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str
 ) -> dict[str, Any]:
     return {
-        "AllowedSubnets": list(reversed(scenario.subnet_names)),
+        "AllowedSubnets": [subnet.name for subnet in _from_the_foothold(scenario)],
         "INT": {"Hosts": knows},
         "actions": actions,
         "agent_type": "SleepAgent",
@@ -46,21 +47,29 @@ def _agent(
     }
 
 
+def _from_the_foothold(scenario: Scenario) -> list[Subnet]:
+    """Subnets with red's first; sessions start in this order, and each draws the number of its process."""
+    first = scenario.subnet_of(scenario.red.foothold)
+    return sorted(scenario.subnets, key=lambda subnet: subnet.name != first)
+
+
 def _everything(scenario: Scenario) -> dict[str, Any]:
     return {name: {"Interfaces": "All", "System info": "All", "User info": "All"} for name in scenario.host_names}
 
 
 def _blue(scenario: Scenario) -> dict[str, Any]:
     server = next(host.name for host in scenario.hosts if host.unit_type == "defender")
+    systems = {host.name: host.os for host in scenario.hosts}
     clients = [
         {
-            "hostname": host.name,
-            "name": f"Velo{host.name}",
+            "hostname": name,
+            "name": f"Velo{name}",
             "parent": "VeloServer",
             "type": "VelociraptorClient",
-            "username": "SYSTEM" if host.os == "windows" else "ubuntu",
+            "username": "SYSTEM" if systems[name] == "windows" else "ubuntu",
         }
-        for host in scenario.hosts
+        for subnet in _from_the_foothold(scenario)
+        for name in subnet.hosts
     ]
     head = {
         "artifacts": ["NetworkConnections", "ProcessCreation"],
@@ -108,7 +117,10 @@ def _host(scenario: Scenario, host: Host) -> dict[str, Any]:
     operational = scenario.operational_service
     knows: dict[str, Any] = {name: {"Interfaces": "IP Address"} for name in host.reveals}
     knows[host.name] = {"Interfaces": "All"}
-    processes = [_process(service, 1100 + i) for i, service in enumerate(host.services)]
+    numbers = host.process_ids or range(_FIRST_PID, _FIRST_PID + len(host.services))
+    processes = [_process(service, number) for service, number in zip(host.services, numbers, strict=False)]
+    idle = numbers[len(host.services) :]
+    processes += [{"PID": number, "PPID": 1, "Process Name": "idle", "Username": "root"} for number in idle]
     described: dict[str, Any] = {
         "AWS_Info": [],
         "Processes": processes,

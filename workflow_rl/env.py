@@ -122,6 +122,15 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """A copy of the true states, an array of :data:`workflow_rl.engine.STATE_DTYPE`; shape (num_envs,)."""
         return self.game.states.copy()
 
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Where all games stand, as plain arrays for a checkpoint."""
+        return {"states": self.game.states.view(np.uint8).copy()}
+
+    def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`state_arrays` gave."""
+        self.game.states[:] = arrays["states"].view(self.game.states.dtype)
+        self.game.started[:] = True
+
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, Infos]:

@@ -22,3 +22,7 @@ class MissingExtraError(UserError):
 
 class RunInUseError(UserError):
     """A run directory that another process holds."""
+
+
+class SimulatorError(UserError):
+    """Genuine CybORG failed, or a process that plays it could not be started or died; a run can be resumed."""

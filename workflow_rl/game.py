@@ -33,9 +33,7 @@ class Game:
     ) -> None:
         self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
         self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
-        if not isinstance(scenario, (Scenario, Path, str)):
-            raise UserError(f"a scenario must be a Scenario or the path of its file, not {scenario!r}.")
-        self.scenario = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
+        self.scenario = as_scenario(scenario)
         self.tables = compile_tables(self.scenario, edition)
         self.states = allocate(self.n_envs)
         self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
@@ -43,9 +41,7 @@ class Game:
         self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
         self.n_bits = BITS_PER_HOST * self.n_hosts
         self.started = np.zeros(self.n_envs, bool)
-        fixed = fixed_hosts(self.scenario)
-        unit_types = np.array([self.scenario.unit_type_index(name) for name in self.scenario.host_names], np.int8)
-        self.fixed_unit_type = np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
+        self.fixed_unit_type = fixed_unit_types(self.scenario)
         self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
 
     def set_red_agents(self, red_agent: str | Sequence[str], chosen: np.ndarray) -> None:
@@ -63,9 +59,7 @@ class Game:
         allowed: tuple[str, ...] = ("red_agent",),
     ) -> None:
         """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
-        unknown = set(options) - {"red_agent"}
-        if unknown:
-            raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
+        check_options(options, allowed)
         if "red_agent" in options:
             self.set_red_agents(options["red_agent"], chosen)
         reset_envs(
@@ -99,13 +93,40 @@ class Game:
 
     def start_infos(self, n_envs: int) -> Infos:
         """The facts of an episode's start, in the form of those of a step."""
-        level = np.zeros((n_envs, self.n_hosts), np.int8)
-        level[:, self.scenario.host_names.index(self.scenario.red.foothold)] = 2
-        return {
-            "compromised_before": np.zeros((n_envs, self.n_hosts), bool),
-            "red_level": level,
-            "fixed_unit_type": np.full(n_envs, -1, np.int8),
-        }
+        return start_infos(self.scenario, n_envs)
+
+
+def as_scenario(scenario: Scenario | Path | str) -> Scenario:
+    """The scenario itself, or the one in the file of that path."""
+    if not isinstance(scenario, (Scenario, Path, str)):
+        raise UserError(f"a scenario must be a Scenario or the path of its file, not {scenario!r}.")
+    return scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
+
+
+def fixed_unit_types(scenario: Scenario) -> np.ndarray:
+    """For each blue action the unit type that it fixes, -1 for actions other than Remove and Restore; (n_actions,)."""
+    fixed = fixed_hosts(scenario)
+    unit_types = np.array([scenario.unit_type_index(name) for name in scenario.host_names], np.int8)
+    return np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
+
+
+def start_infos(scenario: Scenario, n_envs: int) -> Infos:
+    """The facts of an episode's start, in the form of those of a step."""
+    n_hosts = len(scenario.hosts)
+    level = np.zeros((n_envs, n_hosts), np.int8)
+    level[:, scenario.host_names.index(scenario.red.foothold)] = 2
+    return {
+        "compromised_before": np.zeros((n_envs, n_hosts), bool),
+        "red_level": level,
+        "fixed_unit_type": np.full(n_envs, -1, np.int8),
+    }
+
+
+def check_options(options: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    """Refuses options of a reset that nobody knows; ``reset_mask`` has been taken out by those who know it."""
+    unknown = set(options) - {"red_agent"}
+    if unknown:
+        raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
 
 
 def positive_int(what: str, value: object, most: int) -> int:

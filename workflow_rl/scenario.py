@@ -77,7 +77,10 @@ class Service:
 
 @dataclass(frozen=True)
 class Host:
-    """One computer; ``value`` is what a privileged red session on it costs per step."""
+    """One computer; ``value`` is what a privileged red session on it costs per step.
+
+    ``process_ids`` are the numbers that its processes have in CybORG: those of the services, then those of idle ones.
+    """
 
     name: str
     unit_type: str
@@ -86,6 +89,7 @@ class Host:
     services: tuple[Service, ...]
     guessable: str = ""
     reveals: tuple[str, ...] = ()
+    process_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -218,6 +218,10 @@ def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for i, host in enumerate(scenario.hosts):
         if not any(service.ports for service in host.services):
             yield f"hosts[{i}].services", f"leaves {host.name!r} without a listening port"
+        if host.process_ids and len(host.process_ids) < len(host.services):
+            yield f"hosts[{i}].process_ids", f"must have a number for each of the {len(host.services)} services"
+        if not all(1 <= number < 2**15 for number in host.process_ids):
+            yield f"hosts[{i}].process_ids", "must be from 1 to 32767"
     weights = [exploit.weight for exploit in scenario.exploits]
     if weights != sorted(weights, reverse=True):
         yield "exploits.weight", "must fall from one exploit to the next"

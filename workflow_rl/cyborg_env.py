@@ -1,0 +1,402 @@
+"""Genuine CybORG behind the contract of :class:`workflow_rl.CageVectorEnv`: one process per environment."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_all_start_methods
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+
+from workflow_rl.cyborg_recorder import Recorder
+from workflow_rl.cyborg_sim import CyborgGame, check_package, load_cyborg
+from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.game import (
+    Infos,
+    as_scenario,
+    check_actions,
+    check_options,
+    check_reset_mask,
+    check_seed,
+    check_single_action,
+    fixed_unit_types,
+    positive_int,
+    seeds_of,
+    start_infos,
+)
+from workflow_rl.scenario import GREEN_AGENTS, Scenario, check_choice, parse_red_agents
+from workflow_rl.scenario_file import DEFAULT_SCENARIO
+
+MOST_PROCESSES = 10_000
+WATCH_SECONDS = 0.2  # how soon a process notices that nobody needs it any more
+
+
+class CyborgEnv(gymnasium.Env[np.ndarray, int]):
+    """One network of genuine CybORG; observation, actions, rewards and infos as in :class:`workflow_rl.CageVectorEnv`.
+
+    ``reset(seed=s)`` starts the game that CybORG plays after ``random.seed(s)``; the episodes that follow without a seed are
+    derived from it. Python's global generator is left as it was.
+
+    Args:
+        red_agent: ``bline``, ``meander`` or ``sleep``.
+        edition: that of the CybORG at hand, or it is refused.
+        max_steps: length of an episode; None: endless.
+        green_agent: ``sleep`` (standard) or ``active``.
+        scenario: a scenario or the path of its file.
+        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
+        record: put a row of the trace format into ``infos["record"]``.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self,
+        red_agent: str | Sequence[str] = "bline",
+        edition: str = "current",
+        max_steps: int | None = 100,
+        green_agent: str = "sleep",
+        scenario: Scenario | Path | str = DEFAULT_SCENARIO,
+        cyborg_path: str = "",
+        record: bool = False,
+    ) -> None:
+        self.scenario = as_scenario(scenario)
+        self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
+        self.green_agent = check_choice("green agent", green_agent, GREEN_AGENTS)
+        check_choice("edition", edition, self.scenario.editions)
+        self._package = load_cyborg(cyborg_path)
+        check_package(self._package, edition, self.scenario)
+        self._record, self._game, self._recorder = record, None, None  # type: tuple[bool, Any, Any]
+        self.red_agent = red_agent
+        self._fixed = fixed_unit_types(self.scenario)
+        self._foothold = self.scenario.host_names.index(self.scenario.red.foothold)
+        self.observation_space = Box(0.0, 1.0, (4 * len(self.scenario.hosts),), np.float32)
+        self.action_space = Discrete(self.scenario.n_actions)
+        self._seed: int | None = None
+        self._episode, self._actions = 0, bytearray()
+        self._observation = np.zeros(self.observation_space.shape, np.float32)
+
+    @property
+    def red_agent(self) -> str:
+        """The opponent; another one takes over at the next reset."""
+        return self._red_agent
+
+    @red_agent.setter
+    def red_agent(self, red_agent: str | Sequence[str]) -> None:
+        names = parse_red_agents(red_agent)
+        if len(names) > 1:
+            raise UserError(f"{len(names)} red agents were given for 1 environments.")
+        if self._game is not None and names[0] != self._red_agent:
+            self._game = None
+        self._red_agent = names[0]
+
+    @property
+    def progress(self) -> tuple[str, int, int, bytes]:
+        """Where the game stands: opponent, seed, number of the episode, blue's actions in it. Can be set."""
+        if self._seed is None:
+            raise gymnasium.error.ResetNeeded("call reset() first.")
+        return self._red_agent, self._seed, self._episode, bytes(self._actions)
+
+    @progress.setter
+    def progress(self, progress: tuple[str, int, int, bytes]) -> None:
+        self.red_agent, self._seed, self._episode, actions = progress
+        self._start()
+        for action in actions:
+            self._play(action)
+
+    @property
+    def observation(self) -> np.ndarray:
+        """The latest observation; (52,)."""
+        return self._observation
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, Infos]:
+        """Starts a new episode; option ``red_agent`` replaces the opponent."""
+        options = dict(options or {})
+        check_options(options, ("red_agent",))
+        if "red_agent" in options:
+            self.red_agent = options["red_agent"]
+        if seed is not None:
+            super().reset(seed=check_seed(seed))
+            self._seed, self._episode = int(seed), 0
+        elif self._seed is None:
+            self._seed, self._episode = int(self.np_random.integers(2**63)), 0
+        else:
+            self._episode += 1
+        self._start()
+        infos = {key: value[0] for key, value in start_infos(self.scenario, 1).items()}
+        return self._observation.copy(), infos
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, Infos]:
+        """Plays one step."""
+        if self._seed is None:
+            raise gymnasium.error.ResetNeeded("call reset() before step().")
+        if self._ended:
+            raise gymnasium.error.ResetNeeded("the episode is over: call reset() before the next step().")
+        number = check_single_action(action)
+        if not 0 <= number < self.scenario.n_actions:
+            raise UserError(f"action {number} does not exist; allowed: 0 to {self.scenario.n_actions - 1}.")
+        before = self._game.levels() > 0
+        before[self._foothold] = False
+        reward = self._play(number)
+        infos = {
+            "compromised_before": before,
+            "red_level": self._game.levels(),
+            "fixed_unit_type": self._fixed[number],
+        }
+        if self._record:
+            infos["record"] = self._recorder.record(number, self._observation, reward)
+        return self._observation.copy(), reward, False, self._ended, infos
+
+    @property
+    def _ended(self) -> bool:
+        return self.max_steps is not None and len(self._actions) >= self.max_steps
+
+    def _start(self) -> None:
+        """Begins the episode that ``_seed`` and ``_episode`` stand for."""
+        if self._game is None:
+            self._game = CyborgGame(self._package, self._red_agent, self.green_agent, self.scenario)
+            self._recorder = Recorder(self._game) if self._record else None
+        assert self._seed is not None
+        words = np.random.SeedSequence([self._seed, self._episode]).generate_state(2, np.uint64)
+        seed = self._seed if self._episode == 0 else int(words[0]) << 64 | int(words[1])
+        self._actions = bytearray()
+        with self._explained():
+            self._observation = self._game.reset(seed)
+        if self._recorder is not None:
+            self._recorder.start()
+
+    def _play(self, action: int) -> float:
+        self._actions.append(action)
+        with self._explained():
+            self._observation, reward = self._game.step(action)
+        return float(reward)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._game = None
+            raise SimulatorError(
+                f"genuine CybORG failed with {type(error).__name__} ({error}) in step {len(self._actions)} of episode "
+                f"{self._episode} of seed {self._seed} against {self._red_agent}."
+            ) from error
+
+
+class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """Genuine CybORG many times over, with the contract of :class:`workflow_rl.CageVectorEnv`.
+
+    Each environment has a process of its own (Gymnasium's AsyncVectorEnv, observations in shared memory); a single one
+    lives in this process. A process that dies ends them all with a :class:`SimulatorError` that says how; processes end
+    with the one that started them, whatever ends that. Seeds, infos and autoreset as in CageVectorEnv; the games are
+    CybORG's own, so the same seed is another game there and here.
+
+    Args:
+        num_envs: how many environments, and processes.
+        red_agent: ``bline``, ``meander``, ``sleep``, or a comma list: environment i gets entry i, round and round.
+        options: as for :class:`CyborgEnv`.
+
+    Example:
+        >>> envs = CyborgVectorEnv(1, red_agent="meander")  # doctest: +SKIP
+        >>> observations, infos = envs.reset(seed=0)  # doctest: +SKIP
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+    autoreset_mode = AutoresetMode.SAME_STEP
+
+    def __init__(self, num_envs: int = 1, red_agent: str | Sequence[str] = "bline", **options: Any) -> None:
+        self.num_envs = positive_int("number of environments", num_envs, MOST_PROCESSES)
+        reds = self._spread(red_agent)
+        first = CyborgEnv(reds[0], **options)  # refuses what is wrong, and imports CybORG before the processes fork
+        self.scenario, self.max_steps = first.scenario, first.max_steps
+        self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
+        makers = [partial(_make, os.getpid(), red, options) for red in reds]
+        if self.num_envs == 1:
+            self.envs: Any = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        else:
+            self.envs = _start_processes(makers)
+            self._finalizer = weakref.finalize(self, _end_processes, self.envs)
+        self.observation_space, self.action_space = self.envs.observation_space, self.envs.action_space
+        self._bits = np.arange(self.single_observation_space.shape[0])
+        self._started = np.zeros(self.num_envs, bool)
+        self._observations = np.zeros(self.observation_space.shape, np.float32)
+
+    def _spread(self, red_agent: str | Sequence[str]) -> list[str]:
+        names = parse_red_agents(red_agent)
+        if len(names) > self.num_envs:
+            raise UserError(f"{len(names)} red agents were given for {self.num_envs} environments.")
+        return [names[i % len(names)] for i in range(self.num_envs)]
+
+    @property
+    def packed_observations(self) -> np.ndarray:
+        """The current observations as 64-bit words, number k in bit k; shape (num_envs,)."""
+        return (self._observations.astype(np.int64) << self._bits).sum(axis=1)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, Infos]:
+        """Starts new episodes; seeds and options as in CageVectorEnv."""
+        options = dict(options or {})
+        chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
+        check_options(options, ("red_agent", "reset_mask"))
+        if seed is not None and not isinstance(seed, (list, tuple, np.ndarray)):
+            super().reset(seed=check_seed(seed))
+        seeds = seeds_of(seed, self.num_envs, self.np_random)
+        if seeds is None and not self._started.all():
+            seeds = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
+        with self._guarded():
+            if "red_agent" in options:
+                new, old = self._spread(options["red_agent"]), self.envs.get_attr("red_agent")
+                self.envs.set_attr("red_agent", [n if c else o for n, o, c in zip(new, old, chosen, strict=True)])
+            listed = [None] * self.num_envs if seeds is None else [int(one) for one in seeds]
+            mask = None if chosen.all() else {"reset_mask": chosen}
+            observations, infos = self.envs.reset(seed=listed, options=mask)
+        self._started |= chosen
+        self._observations = observations
+        return observations.copy(), infos
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
+        """Plays one step in every environment."""
+        if not self._started.all():
+            raise gymnasium.error.ResetNeeded("call reset() before step().")
+        actions = check_actions(actions, self.num_envs)
+        wrong = np.flatnonzero((actions < 0) | (actions >= self.scenario.n_actions))
+        if len(wrong):
+            raise UserError(
+                f"action {actions[wrong[0]]} of environment {wrong[0]} does not exist; "
+                f"allowed: 0 to {self.scenario.n_actions - 1}."
+            )
+        with self._guarded():
+            observations, rewards, terminated, truncated, infos = self.envs.step(actions)
+        self._observations = observations
+        return observations.copy(), rewards, terminated, truncated, infos
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Where all games stand, as plain arrays: opponents, seeds, episodes, and blue's actions in them."""
+        with self._guarded():
+            games = self.envs.get_attr("progress")
+        longest = max(len(actions) for *_, actions in games)
+        padded = [np.frombuffer(actions.ljust(longest, b"\0"), np.uint8) for *_, actions in games]
+        return {
+            "reds": np.array([red.encode() for red, *_ in games], "S8").view(np.uint8).reshape(self.num_envs, 8),
+            "seeds": np.array([seed for _, seed, *_ in games], np.uint64),
+            "episode_numbers": np.array([episode for _, _, episode, _ in games], np.int64),
+            "lengths": np.array([len(actions) for *_, actions in games], np.int64),
+            "played": np.stack(padded),
+        }
+
+    def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`state_arrays` gave, by playing the actions again."""
+        reds = [bytes(row).rstrip(b"\0").decode() for row in arrays["reds"]]
+        rows = zip(reds, arrays["seeds"], arrays["episode_numbers"], arrays["lengths"], arrays["played"], strict=True)
+        games = [(red, int(seed), int(number), row[:n].tobytes()) for red, seed, number, n, row in rows]
+        with self._guarded():
+            self.envs.set_attr("progress", games)
+            self._observations = np.stack(self.envs.get_attr("observation"))
+        self._started[:] = True
+
+    def close(self, **_: Any) -> None:
+        """Ends the processes."""
+        if self.num_envs > 1:
+            self._finalizer()
+        self.closed = True
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Ends all processes when one fails, and says how it died."""
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError("the environments are closed.")
+        try:
+            yield
+        except (EOFError, ConnectionError) as error:
+            cause = _cause_of_death(self.envs)
+            self.close()
+            raise SimulatorError(f"{cause}; the environments were closed.") from error
+        except BaseException:  # Ctrl-C too: answers of some processes would be taken for those to the next question
+            if self.num_envs > 1:
+                self.close()
+            raise
+
+
+def _make(owner: int, red_agent: str, options: dict[str, Any]) -> CyborgEnv:
+    """An environment; in a process of its own one that Ctrl-C does not reach and that ends with its owner."""
+    if os.getpid() != owner:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        threading.Thread(target=_end_with, args=(owner,), daemon=True).start()
+    return CyborgEnv(red_agent, **options)
+
+
+def _end_with(owner: int) -> None:
+    while os.getppid() == owner:
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)
+
+
+def _start_processes(makers: list[Callable[[], CyborgEnv]]) -> AsyncVectorEnv:
+    envs = AsyncVectorEnv.__new__(AsyncVectorEnv)
+    how = "fork" if "fork" in get_all_start_methods() else "spawn"
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+            AsyncVectorEnv.__init__(envs, makers, context=how, autoreset_mode=AutoresetMode.SAME_STEP)
+    except (EOFError, ConnectionError) as error:
+        cause = _cause_of_death(envs)
+        _end_processes(envs)
+        raise SimulatorError(f"{cause} at its start.") from error
+    except OSError as error:
+        _end_processes(envs)
+        raise SimulatorError(f"cannot start {len(makers)} processes of CybORG: {_why(error)}.") from error
+    except BaseException:
+        _end_processes(envs)
+        raise
+    return envs
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return "shared memory (/dev/shm) is full"
+    if error.errno == errno.EAGAIN:
+        return "the system allows no more processes"
+    return str(error.strerror or error)
+
+
+def _end_processes(envs: Any) -> None:
+    """Ends whatever was started; CybORG has nothing to save, so nobody is asked."""
+    processes = [process for process in getattr(envs, "processes", []) if process.pid is not None]
+    if processes and processes[0]._parent_pid != os.getpid():  # a process that was forked later has a copy of this
+        return
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join(2)
+        if process.is_alive():
+            process.kill()
+            process.join()
+    for pipe in getattr(envs, "parent_pipes", []):
+        if pipe is not None:
+            pipe.close()
+    envs.closed = True
+
+
+def _cause_of_death(envs: Any) -> str:
+    """Which environment's process is gone, and how."""
+    for number, process in enumerate(getattr(envs, "processes", [])):
+        process.join(0.5 if number == 0 else 0.05)
+        code = process.exitcode
+        if code is not None:
+            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+            return f"the process of CybORG environment {number} (id {process.pid}) {how}"
+    return "a process of CybORG no longer answers"

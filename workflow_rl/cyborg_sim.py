@@ -1,0 +1,196 @@
+"""Genuine CybORG 2.1: finding it, and playing one game of it without touching the rest of the process."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.cyborg_scenario import cyborg_scenario
+from workflow_rl.errors import MissingExtraError, UserError
+from workflow_rl.scenario import Scenario
+from workflow_rl.scenario_file import load_scenario
+
+FORK, CHECKOUT = "csle_cyborg", "CybORG"
+INSTALL = "pip install 'workflow-rl[cyborg]'"
+
+
+@dataclass(frozen=True)
+class CyborgPackage:
+    """An importable CybORG: the fork from PyPI, which takes a scenario, or a checkout, which brings its own."""
+
+    name: str
+    edition: str
+    simulator: Any
+    wrapper: Any
+    red_agents: dict[str, Any]
+    green_agent: Any
+    scenario_file: str = ""
+
+
+@functools.cache
+def load_cyborg(path: str = "") -> CyborgPackage:
+    """Imports csle-cyborg or, where a ``path`` is given, the user's own checkout of CybORG.
+
+    Raises:
+        MissingExtraError: it is not installed, or cannot be imported.
+        UserError: there is no CybORG of a known edition at ``path``.
+    """
+    return _checkout(path) if path else _fork()
+
+
+def _fork() -> CyborgPackage:
+    try:
+        part = functools.partial(_part, FORK)
+        red = {
+            "bline": part("agents.simple_agents.b_line").B_lineAgent,
+            "meander": part("agents.simple_agents.meander").RedMeanderAgent,
+            "sleep": part("agents.simple_agents.sleep_agent").SleepAgent,
+        }
+        return CyborgPackage(
+            name=f"csle-cyborg {importlib.metadata.version('csle-cyborg')}",
+            edition=_edition(FORK, part("simulator.session"), part("shared.enums")),
+            simulator=part("main").Main,
+            wrapper=part("agents.wrappers.challenge_wrapper").ChallengeWrapper,
+            red_agents=red,
+            green_agent=part("agents.simple_agents.green_agent").GreenAgent,
+        )
+    except ImportError as error:
+        reason = "" if error.name == FORK else f" completely ({error})"
+        raise MissingExtraError(f"genuine CybORG is not installed{reason}; {INSTALL}.") from None
+
+
+def _checkout(path: str) -> CyborgPackage:
+    places = [Path(path, *below) for below in ((), (CHECKOUT,), (CHECKOUT, CHECKOUT))]
+    root = next((place for place in places if (place / "Agents").is_dir() and (place / "__init__.py").is_file()), None)
+    if root is None:
+        raise UserError(f"{path}: no checkout of CybORG (a folder with CybORG/Agents in it).")
+    scenario = root / "Shared" / "Scenarios" / "Scenario2.yaml"
+    if not scenario.is_file():
+        raise UserError(f"{path}: this CybORG has no Scenario2 ({scenario} is missing), so it is not of CAGE Challenge 2.")
+    try:
+        package = _import_from(root)
+        part = functools.partial(_part, CHECKOUT)
+        agents = part("Agents")
+        red = {"bline": agents.B_lineAgent, "meander": agents.RedMeanderAgent, "sleep": agents.SleepAgent}
+        return CyborgPackage(
+            name=f"CybORG in {root}",
+            edition=_edition(path, part("Simulator.Session"), part("Shared.Enums")),
+            simulator=package.CybORG,
+            wrapper=part("Agents.Wrappers").ChallengeWrapper,
+            red_agents=red,
+            green_agent=agents.GreenAgent,
+            scenario_file=str(scenario),
+        )
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{path}: this CybORG cannot be imported here ({error}).") from None
+
+
+def _part(package: str, name: str) -> ModuleType:
+    return importlib.import_module(f"{package}.{name}")
+
+
+def _import_from(root: Path) -> ModuleType:
+    """The package in ``root``, without putting the folder around it on the path for everybody."""
+    known = sys.modules.get(CHECKOUT)
+    if known is not None:
+        if Path(str(known.__file__)).parent.resolve() != root.resolve():
+            raise ImportError(f"another CybORG is loaded already, from {known.__file__}")
+        return known
+    spec = importlib.util.spec_from_file_location(CHECKOUT, root / "__init__.py", submodule_search_locations=[str(root)])
+    assert spec is not None and spec.loader is not None  # noqa: PT018
+    module = sys.modules[CHECKOUT] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[CHECKOUT]
+        raise
+    return module
+
+
+def _edition(where: str, sessions: ModuleType, enums: ModuleType) -> str:
+    """Which of the two public states that call themselves 2.1 this is, by the rules in which they differ."""
+    replaces_ports = hasattr(sessions.RedAbstractSession, "clearports")
+    keeps_versions = enums.ProcessVersion.parse_string("x") == "x"
+    if replaces_ports != keeps_versions:
+        raise UserError(f"{where}: a state of CybORG between the current and the leaderboard edition.")
+    return "current" if replaces_ports else "leaderboard"
+
+
+class CyborgGame:
+    """One network of genuine CybORG behind its own ChallengeWrapper.
+
+    CybORG draws all its chance from Python's global ``random``; here it has a state of its own, which is put in place for
+    each call and taken out again, so that neither the caller's numbers nor other games are disturbed.
+    """
+
+    def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self._chance = random.Random(0).getstate()
+        agents = {"Red": package.red_agents[red_agent]}
+        if green_agent == "active":
+            agents["Green"] = package.green_agent
+        with self._own_chance():
+            self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(scenario), "sim", agents=agents)
+            self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
+        names = [(type(action).__name__, getattr(action, "hostname", "")) for action in self.wrapper.possible_actions]
+        if names != [scenario.action_parts(number) for number in range(scenario.n_actions)]:
+            raise UserError(f"{package.name} numbers blue's actions in another way than the scenario.")
+
+    @property
+    def controller(self) -> Any:
+        """CybORG's own controller; its ``state`` is the truth."""
+        return self.cyborg.environment_controller
+
+    def reset(self, seed: int) -> np.ndarray:
+        """Starts the game that ``random.seed(seed)`` leads to; returns the observation (52,)."""
+        self._chance = random.Random(seed).getstate()
+        with self._own_chance():
+            result = self.wrapper.reset()
+        return np.asarray(result[0] if isinstance(result, tuple) else result, np.float32)
+
+    def step(self, action: int) -> tuple[np.ndarray, float]:
+        """Plays one step; returns observation (52,) and reward."""
+        with self._own_chance():
+            observation, reward = self.wrapper.step(action)[:2]
+        return np.asarray(observation, np.float32), float(reward)
+
+    def levels(self) -> np.ndarray:
+        """Red's true level on each host: 0 none, 1 user, 2 privileged; (13,) int8."""
+        levels, privileged = np.zeros(len(self.scenario.hosts), np.int8), self.scenario.accounts.privileged
+        for session in self.controller.state.sessions["Red"].values():
+            host = self.scenario.host_names.index(session.host)
+            levels[host] = max(levels[host], 2 if session.username in privileged else 1)
+        return levels
+
+    @contextmanager
+    def _own_chance(self) -> Iterator[None]:
+        callers = random.getstate()
+        random.setstate(self._chance)
+        try:
+            yield
+        finally:
+            self._chance = random.getstate()
+            random.setstate(callers)
+
+
+def check_package(package: CyborgPackage, edition: str, scenario: Scenario) -> None:
+    """Refuses an edition that this CybORG does not play, and a scenario that a checkout cannot take."""
+    if edition != package.edition:
+        raise UserError(
+            f"{package.name} plays the {package.edition} edition, not {edition}; "
+            "for another one give the path of a checkout of it (cyborg_path)."
+        )
+    if package.scenario_file and scenario != load_scenario():
+        raise UserError(f"{package.name} plays its own Scenario2; give no other scenario with it.")
