@@ -134,7 +134,7 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int) -> None:
     config = small("auto", red_agent="meander", alignment_lambda=20.0)
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
     fast = Collector(6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,))
-    plain = PlainCollector.native(config, workflows, (1,))
+    plain = PlainCollector.of(config, workflows, (1,))
     for _ in range(3):
         left, right = fast.collect(ppo), plain.collect(ppo)
         assert np.array_equal(left.batch.actions, right.batch.actions)

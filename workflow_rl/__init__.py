@@ -10,9 +10,11 @@ from workflow_rl.registration import register_envs
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from workflow_rl.backends import ParallelEnvWrapper
     from workflow_rl.buffer import ParallelTrajectoryBuffer
     from workflow_rl.config import TrainConfig, make_config
-    from workflow_rl.env import CageEnv, CageVectorEnv, ParallelEnvWrapper
+    from workflow_rl.cyborg_env import CyborgEnv, CyborgVectorEnv
+    from workflow_rl.env import CageEnv, CageVectorEnv
     from workflow_rl.errors import UserError
     from workflow_rl.policy import OrderConditionedActorCritic
     from workflow_rl.policy_file import load_policy
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "CageEnv": "env",
     "CageVectorEnv": "env",
+    "CyborgEnv": "cyborg_env",
+    "CyborgVectorEnv": "cyborg_env",
     "GPUCBSearch": "search",
     "OrderConditionedActorCritic": "policy",
     "ParallelOrderConditionedPPO": "ppo",
@@ -36,7 +40,7 @@ _HOMES = {
     "load_policy": "policy_file",
     "make_config": "config",
     "train_workflow": "trainer",
-    "ParallelEnvWrapper": "env",
+    "ParallelEnvWrapper": "backends",
     "UserError": "errors",
     "load_scenario": "scenario_file",
 }
@@ -44,6 +48,8 @@ _HOMES = {
 __all__ = [
     "CageEnv",
     "CageVectorEnv",
+    "CyborgEnv",
+    "CyborgVectorEnv",
     "GPUCBSearch",
     "OrderConditionedActorCritic",
     "ParallelEnvWrapper",

@@ -15,10 +15,11 @@ from workflow_rl.printing import (
     print_bench_search,
     print_bench_train,
     print_cells,
+    print_challenge,
+    print_live,
     print_replay,
     print_runs,
     progress,
-    replay_json,
     say,
     show_result,
     training_progress,
@@ -41,6 +42,8 @@ INTERRUPTED = 130
 Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
 Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Jobs = Annotated[int | None, typer.Option(help="Processes.", show_default="one per core")]
+CyborgPath = Annotated[str, typer.Option(help="A checkout of CybORG to use instead of csle-cyborg.")]
 RunDir = Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")]
 Resume = Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")]
 
@@ -88,34 +91,44 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 @app.command()
 def replay(
-    files: Annotated[list[Path], typer.Argument(help="Recorded traces (.npz).", show_default=False)],
+    files: Annotated[list[Path] | None, typer.Argument(help="Recorded traces (.npz).", show_default=False)] = None,
     edition: Edition = "current",
+    live: Annotated[int, typer.Option(help="Play so many games of genuine CybORG now, instead of files.")] = 0,
+    blue: Annotated[
+        list[str] | None, typer.Option(help="Live: policy file, run or reference defender; can be repeated.")
+    ] = None,
+    red_agent: Annotated[
+        str, typer.Option(help="Live: bline, meander, sleep, or a comma list.")
+    ] = "bline,meander,sleep",
+    green_agent: Annotated[str, typer.Option(help="Live: sleep, active, or a comma list.")] = "sleep,active",
+    jobs: Jobs = None,
+    seed: Seed = 0,
+    cyborg_path: CyborgPath = "",
     as_json: Json = False,
 ) -> None:
-    """Replays recorded games of genuine CybORG through the engine and counts the steps that differ.
+    """Replays games of genuine CybORG through the engine and counts the steps that differ.
+
+    The games are recorded ones, or with --live played at the same time, each chance outcome taken over as it falls.
 
     Exit code 0: every step agrees. 1: some differ. 2: a file cannot be replayed.
     """
-    from workflow_rl.replay import ReplayResult
-    from workflow_rl.replay import replay as replay_trace
-    from workflow_rl.scenario import check_choice
-    from workflow_rl.scenario_file import load_scenario
-    from workflow_rl.traces import load_trace
+    if live and files:
+        raise UserError("give either files or --live, not both.")
+    if not live and not files:
+        raise UserError("give the files of recorded games, or --live with a number of games.")
+    if live:
+        from workflow_rl.replay_command import replay_live
 
-    scenario = load_scenario()
-    check_choice("edition", edition, scenario.editions)
-    traces = [load_trace(path) for path in files]
-    total = ReplayResult()
-    with progress("replay", len(traces)) as advance:
-        for trace in traces:
-            total.add(replay_trace(trace, scenario, edition))
-            advance(1)
-    if total.mismatched_steps:
-        for other in (name for name in scenario.editions if name != edition):
-            if all(replay_trace(trace, scenario, other).mismatched_steps == 0 for trace in traces):
-                say(f"All steps agree with the {other} edition: add --edition {other}.")
-    show_result(replay_json(total, edition), as_json, lambda: print_replay(total, edition))
-    raise typer.Exit(1 if total.mismatched_steps else 0)
+        if edition != "current":
+            raise UserError("with --live the edition is that of the CybORG at hand; leave --edition out.")
+        result = replay_live(live, tuple(blue or ()), red_agent, green_agent, jobs, seed, cyborg_path)
+        show_result(result, as_json, lambda: print_live(result))
+    else:
+        from workflow_rl.replay_command import replay_files
+
+        result = replay_files(files or [], edition)
+        show_result(result, as_json, lambda: print_replay(result))
+    raise typer.Exit(1 if result["mismatched_steps"] else 0)
 
 
 @app.command()
@@ -224,33 +237,60 @@ def evaluate(
     policy: Annotated[
         str, typer.Argument(help="A run, a policy file, or sleep, random, reactive-restore, reactive-remove.")
     ],
-    red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander,sleep",
+    red_agent: Annotated[
+        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all three")
+    ] = None,
     edition: Edition = "current",
-    episodes: Annotated[int, typer.Option(help="Games per red agent.")] = 1000,
+    episodes: Annotated[
+        int | None, typer.Option(help="Games per red agent.", show_default="1000; on genuine CybORG 100")
+    ] = None,
     greedy: Annotated[bool, typer.Option(help="Play the most probable action of a trained policy.")] = False,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy; default: the mean of all.")] = "",
+    backend: Annotated[str, typer.Option(help="native, or cyborg: genuine CybORG.")] = "native",
+    protocol: Annotated[
+        str, typer.Option(help="challenge: the official table, on CybORG beside the native engine's.")
+    ] = "",
+    jobs: Jobs = None,
+    cyborg_path: CyborgPath = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
-    from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate_table, reference_policy
-    from workflow_rl.scenario import check_choice, parse_red_agents
-    from workflow_rl.scenario_file import load_scenario
+    from workflow_rl.backends import Backend, check_backend
+    from workflow_rl.config import check_jobs
+    from workflow_rl.evaluate_command import DEFAULT_EPISODES, challenge, evaluate_named
+    from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
 
-    reds = parse_red_agents(red_agent)
-    with progress("evaluate", episodes * len(set(reds))) as advance:
-        if policy in REFERENCE_POLICIES:
-            table = evaluate_table(reference_policy(policy), red_agent, edition, episodes, seed, advance)
-        elif Path(policy).exists():
-            from workflow_rl.policy_evaluation import evaluate_policy_file
-
-            check_choice("edition", edition, load_scenario().editions)
-            table = evaluate_policy_file(Path(policy), reds, edition, episodes, seed, greedy, workflow, advance)
+    if protocol:
+        check_choice("protocol", protocol, ("challenge",))
+        if red_agent is not None:
+            raise UserError("--protocol challenge plays all red agents; leave --red-agent out.")
+    reds = parse_red_agents(red_agent or ",".join(RED_AGENTS))
+    where = Backend(backend, cyborg_path, check_jobs(jobs))
+    check_backend(where)
+    games = DEFAULT_EPISODES[backend] if episodes is None else episodes
+    with progress("evaluate", games * len(set(reds))) as advance:
+        if protocol:
+            table = challenge(policy, edition, games, seed, greedy, workflow, where, advance)
         else:
-            names = ", ".join(REFERENCE_POLICIES)
-            raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
-    table = {"policy": policy, "edition": edition, "episodes": episodes, "seed": seed, **table}
-    show_result(table, as_json, lambda: print_cells(table))
+            table = evaluate_named(policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance)
+    show_result(table, as_json, lambda: (print_challenge if protocol else print_cells)(table))
+
+
+@app.command()
+def export(
+    policy: Annotated[Path, typer.Argument(help="A run or a policy file.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder for the agent.")],
+    workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
+    greedy: Annotated[bool, typer.Option(help="The agent plays the most probable action.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Writes a defender that needs nothing but numpy: agent.py for CybORG's own evaluation, and its policy."""
+    from workflow_rl.export import export_agent
+
+    result = export_agent(policy, folder, workflow, greedy)
+    words = f"{result['folder']} holds agent.py and its policy; its README.md says how to use them."
+    show_result(result, as_json, lambda: print(words))
 
 
 @bench_app.command("env")
@@ -288,7 +328,7 @@ def bench_search_command(
     ] = None,
     seeds: Annotated[int, typer.Option(help="Searches per table and strategy.")] = 100,
     large_seeds: Annotated[int, typer.Option(help="Synthetic tables with 8 unit types; 0: none.")] = 20,
-    jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="one per core")] = None,
+    jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""

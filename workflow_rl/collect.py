@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from workflow_rl.backends import Backend, make_envs
 from workflow_rl.buffer import ParallelTrajectoryBuffer
 from workflow_rl.compliance import EPISODE_DTYPE, Compliance, type_masks
 from workflow_rl.config import TrainConfig
-from workflow_rl.env import CageVectorEnv
 from workflow_rl.game import Game
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import KEY_BITS, Task, rollout, sample_actions
@@ -105,6 +106,9 @@ class Collector:
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
 
+    def close(self) -> None:
+        """Nothing is left running."""
+
 
 def make_task(
     scenario: Scenario,
@@ -125,27 +129,49 @@ class PlainCollector:
     """Plays any vector environment step by step: the network for every observation, no look-up, no compiled loop.
 
     The same seed gives the same batch as :class:`Collector`, up to the rounding of the network's arithmetic.
+    :meth:`start` comes before the first batch.
     """
 
-    def __init__(
-        self, envs: Any, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...] = ()
-    ) -> None:
+    def __init__(self, envs: Any, config: TrainConfig, workflows: tuple[Workflow, ...], greedy: bool = False) -> None:
         scenario, n = envs.scenario, envs.num_envs
         self.envs, self.config = envs, config
         self.buffer = ParallelTrajectoryBuffer(n, config.update_steps, scenario.n_actions, config.max_steps, False)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         strength = config.alignment_lambda if workflows else 0.0
-        self.task = make_task(scenario, n, workflows, config.max_steps, strength, fixed_type, False)
+        self.task = make_task(scenario, n, workflows, config.max_steps, strength, fixed_type, greedy)
         self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength)
         self.episodes = self.compliance.episodes
-        self.generators = derive_seeds(config.seed, (*purpose, POLICY), n)
-        envs.reset(seed=derive_seeds(config.seed, (*purpose, ENVIRONMENTS), n).tolist())
+        self.generators = np.zeros(n, np.uint64)
 
     @classmethod
-    def native(cls, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...]) -> PlainCollector:
-        """On the native engine's vector environment."""
-        envs = CageVectorEnv(config.n_envs, config.red_agent, config.edition, config.max_steps)
-        return cls(envs, config, workflows, purpose)
+    def of(cls, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...]) -> PlainCollector:
+        """Started, on the environments of a training."""
+        envs = make_envs(
+            Backend(config.backend, config.cyborg_path), config.n_envs,
+            red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps,
+        )  # fmt: skip
+        collector = cls(envs, config, workflows)
+        try:
+            collector.start(
+                derive_seeds(config.seed, (*purpose, ENVIRONMENTS), config.n_envs),
+                derive_seeds(config.seed, (*purpose, POLICY), config.n_envs),
+            )
+        except BaseException:
+            collector.close()
+            raise
+        return collector
+
+    def start(self, seeds: np.ndarray, generators: np.ndarray, red_agents: Sequence[str] = ()) -> None:
+        """Begins new episodes.
+
+        Args:
+            seeds: of the environments, (n_envs,) uint64.
+            generators: of the policy's chance, (n_envs,) uint64.
+            red_agents: of the environments, where they change.
+        """
+        self.envs.reset(seed=seeds.tolist(), options={"red_agent": list(red_agents)} if red_agents else None)
+        self.generators = generators.copy()
+        self.compliance.start_episodes(np.ones(len(seeds), bool))
 
     def collect(self, ppo: ParallelOrderConditionedPPO) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``."""
@@ -157,7 +183,9 @@ class PlainCollector:
         buffer.n_rows, buffer.n_finished = size, 0
         for step in range(batch.rows.shape[1]):
             keys[:, step] = self.last_keys()
-            batch.actions[:, step] = sample_actions(ppo.probabilities(keys[:, step]), self.generators)
+            probabilities = ppo.probabilities(keys[:, step])
+            sampled = sample_actions(probabilities.copy(), self.generators)
+            batch.actions[:, step] = probabilities.argmax(axis=1) if self.task.greedy else sampled
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
             batch.rewards[:, step], batch.ended[:, step] = rewards, terminated | truncated
             batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
@@ -171,17 +199,19 @@ class PlainCollector:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that goes on from batch to batch, as plain arrays."""
-        return {
-            "states": self.envs.game.states.view(np.uint8),
-            "generators": self.generators,
-            "episodes": self.episodes.view(np.uint8),
-        }
+        own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
+        games: dict[str, np.ndarray] = self.envs.state_arrays()
+        return games | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`arrays` gave."""
-        self.envs.game.states[:] = arrays["states"].view(self.envs.game.states.dtype)
+        self.envs.restore_state_arrays(arrays)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
+
+    def close(self) -> None:
+        """Ends the environments' processes, if they have any."""
+        self.envs.close()
 
     @property
     def violations(self) -> np.ndarray:

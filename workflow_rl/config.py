@@ -12,6 +12,7 @@ from workflow_rl.errors import UserError
 UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package ...
 N_UNIVERSAL = 5  # ... and how many, each from a training of its own
 PATHS = ("auto", "fast", "plain")
+BACKENDS = ("native", "cyborg")
 DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
 
@@ -61,6 +62,8 @@ class TrainConfig:
     n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation.")
     path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
     device: str = _setting("auto", "auto, cpu or cuda.")
+    backend: str = _setting("native", "native, or cyborg: genuine CybORG, a process for each environment.")
+    cyborg_path: str = _setting("", "With backend cyborg: a checkout of CybORG to use instead of csle-cyborg.")
     checkpoint_updates: int = _setting(25, "Updates between two checkpoints.")
 
     @property
@@ -233,9 +236,11 @@ def check_config(config: TrainConfig) -> None:
     ):  # fmt: skip
         if value > most:
             raise UserError(f"{name} must be at most {most}, not {value}.")
+    if config.backend == "cyborg" and config.path == "fast":
+        raise UserError("path 'fast' is that of the native engine; use 'auto' or 'plain' with backend cyborg.")
     if config.min_episodes > config.max_episodes:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
-    for name, allowed in (("path", PATHS), ("device", DEVICES)):
+    for name, allowed in (("path", PATHS), ("device", DEVICES), ("backend", BACKENDS)):
         if getattr(config, name) not in allowed:
             raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")
 

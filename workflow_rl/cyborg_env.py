@@ -47,8 +47,8 @@ WATCH_SECONDS = 0.2  # how soon a process notices that nobody needs it any more
 class CyborgEnv(gymnasium.Env[np.ndarray, int]):
     """One network of genuine CybORG; observation, actions, rewards and infos as in :class:`workflow_rl.CageVectorEnv`.
 
-    ``reset(seed=s)`` starts the game that CybORG plays after ``random.seed(s)``; the episodes that follow without a seed are
-    derived from it. Python's global generator is left as it was.
+    ``reset(seed=s)`` starts the game that CybORG plays after ``random.seed(s)``; the episodes that follow without a
+    seed are derived from it. Python's global generator is left as it was.
 
     Args:
         red_agent: ``bline``, ``meander`` or ``sleep``.
@@ -79,14 +79,15 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self._package = load_cyborg(cyborg_path)
         check_package(self._package, edition, self.scenario)
         self._record, self._game, self._recorder = record, None, None  # type: tuple[bool, Any, Any]
+        self._red_agent = ""
         self.red_agent = red_agent
         self._fixed = fixed_unit_types(self.scenario)
         self._foothold = self.scenario.host_names.index(self.scenario.red.foothold)
         self.observation_space = Box(0.0, 1.0, (4 * len(self.scenario.hosts),), np.float32)
-        self.action_space = Discrete(self.scenario.n_actions)
+        self.action_space: Any = Discrete(self.scenario.n_actions)
         self._seed: int | None = None
         self._episode, self._actions = 0, bytearray()
-        self._observation = np.zeros(self.observation_space.shape, np.float32)
+        self._observation = np.zeros(4 * len(self.scenario.hosts), np.float32)
 
     @property
     def red_agent(self) -> str:
@@ -229,9 +230,9 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             self.envs = _start_processes(makers)
             self._finalizer = weakref.finalize(self, _end_processes, self.envs)
         self.observation_space, self.action_space = self.envs.observation_space, self.envs.action_space
-        self._bits = np.arange(self.single_observation_space.shape[0])
+        self._bits = np.arange(4 * len(self.scenario.hosts))
         self._started = np.zeros(self.num_envs, bool)
-        self._observations = np.zeros(self.observation_space.shape, np.float32)
+        self._observations = np.zeros((self.num_envs, len(self._bits)), np.float32)
 
     def _spread(self, red_agent: str | Sequence[str]) -> list[str]:
         names = parse_red_agents(red_agent)
@@ -242,7 +243,8 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     @property
     def packed_observations(self) -> np.ndarray:
         """The current observations as 64-bit words, number k in bit k; shape (num_envs,)."""
-        return (self._observations.astype(np.int64) << self._bits).sum(axis=1)
+        packed: np.ndarray = (self._observations.astype(np.int64) << self._bits).sum(axis=1)
+        return packed
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -345,7 +347,7 @@ def _end_with(owner: int) -> None:
     os._exit(1)
 
 
-def _start_processes(makers: list[Callable[[], CyborgEnv]]) -> AsyncVectorEnv:
+def _start_processes(makers: Sequence[Callable[[], CyborgEnv]]) -> AsyncVectorEnv:
     envs = AsyncVectorEnv.__new__(AsyncVectorEnv)
     how = "fork" if "fork" in get_all_start_methods() else "spawn"
     try:

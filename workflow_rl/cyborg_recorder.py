@@ -39,7 +39,8 @@ class _Selector:
     """Stands before CybORG's own selection of an exploit and keeps what it selected."""
 
     def __init__(self, inner: Any) -> None:
-        self.inner, self.selected = inner, None
+        self.inner = inner
+        self.selected: Any = None
         self.routable, self.rate, self.works_on = True, _Rate(0), None
 
     def get_exploit_action(self, **arguments: Any) -> Any:

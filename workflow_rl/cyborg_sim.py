@@ -78,7 +78,9 @@ def _checkout(path: str) -> CyborgPackage:
         raise UserError(f"{path}: no checkout of CybORG (a folder with CybORG/Agents in it).")
     scenario = root / "Shared" / "Scenarios" / "Scenario2.yaml"
     if not scenario.is_file():
-        raise UserError(f"{path}: this CybORG has no Scenario2 ({scenario} is missing), so it is not of CAGE Challenge 2.")
+        raise UserError(
+            f"{path}: this CybORG has no Scenario2 ({scenario} is missing), so it is not of CAGE Challenge 2."
+        )
     try:
         package = _import_from(root)
         part = functools.partial(_part, CHECKOUT)
@@ -108,7 +110,9 @@ def _import_from(root: Path) -> ModuleType:
         if Path(str(known.__file__)).parent.resolve() != root.resolve():
             raise ImportError(f"another CybORG is loaded already, from {known.__file__}")
         return known
-    spec = importlib.util.spec_from_file_location(CHECKOUT, root / "__init__.py", submodule_search_locations=[str(root)])
+    spec = importlib.util.spec_from_file_location(
+        CHECKOUT, root / "__init__.py", submodule_search_locations=[str(root)]
+    )
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = sys.modules[CHECKOUT] = importlib.util.module_from_spec(spec)
     try:
@@ -131,8 +135,8 @@ def _edition(where: str, sessions: ModuleType, enums: ModuleType) -> str:
 class CyborgGame:
     """One network of genuine CybORG behind its own ChallengeWrapper.
 
-    CybORG draws all its chance from Python's global ``random``; here it has a state of its own, which is put in place for
-    each call and taken out again, so that neither the caller's numbers nor other games are disturbed.
+    CybORG draws all its chance from Python's global ``random``; here it has a state of its own, which is put in place
+    for each call and taken out again, so that neither the caller's numbers nor other games are disturbed.
     """
 
     def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, scenario: Scenario) -> None:
@@ -185,12 +189,12 @@ class CyborgGame:
             random.setstate(callers)
 
 
-def check_package(package: CyborgPackage, edition: str, scenario: Scenario) -> None:
+def check_package(package: CyborgPackage, edition: str, scenario: Scenario | None = None) -> None:
     """Refuses an edition that this CybORG does not play, and a scenario that a checkout cannot take."""
     if edition != package.edition:
         raise UserError(
             f"{package.name} plays the {package.edition} edition, not {edition}; "
             "for another one give the path of a checkout of it (cyborg_path)."
         )
-    if package.scenario_file and scenario != load_scenario():
+    if package.scenario_file and scenario not in (None, load_scenario()):
         raise UserError(f"{package.name} plays its own Scenario2; give no other scenario with it.")

@@ -1,4 +1,4 @@
-"""CAGE Challenge 2 behind the Gymnasium API: :class:`CageVectorEnv`, its single twin and the documented wrapper."""
+"""CAGE Challenge 2 behind the Gymnasium API: :class:`CageVectorEnv` and its single twin."""
 
 from __future__ import annotations
 
@@ -254,45 +254,6 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         fixed = self.game.fixed_unit_type[action]
         infos = {"compromised_before": before[0], "red_level": level[0], "fixed_unit_type": fixed}
         return observations[0], float(rewards[0]), False, self._ended, infos
-
-
-class ParallelEnvWrapper:
-    """The environments as the design documents know them: ``reset`` and ``step`` with arrays, four values back.
-
-    Args:
-        n_envs: how many environments.
-        options: as for :class:`CageVectorEnv` (``red_agent``, ``edition``, ``max_steps``, ...).
-
-    Example:
-        >>> envs = ParallelEnvWrapper(n_envs=25)
-        >>> envs.reset(seed=0).shape
-        (25, 52)
-        >>> observations, rewards, dones, infos = envs.step([0] * 25)
-        >>> observations.shape, rewards.shape, dones.shape
-        ((25, 52), (25,), (25,))
-    """
-
-    def __init__(self, n_envs: int = 25, **options: Any) -> None:
-        self.envs = CageVectorEnv(n_envs, **options)
-        self.n_envs = self.envs.num_envs
-
-    def reset(self, seed: int | Sequence[int] | None = None) -> np.ndarray:
-        """Starts new episodes; returns observations (n_envs, 52)."""
-        return self.envs.reset(seed=seed)[0]
-
-    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, Infos]:
-        """Plays one step in every environment.
-
-        Returns:
-            observations (n_envs, 52), after the end of an episode the first of the next one; rewards (n_envs,);
-            dones (n_envs,) bool; infos as in :class:`CageVectorEnv`.
-        """
-        observations, rewards, terminated, truncated, infos = self.envs.step(actions)
-        return observations, rewards, terminated | truncated, infos
-
-    def close(self) -> None:
-        """Nothing is left running; here for the sake of code that closes its environments."""
-        self.envs.close()
 
 
 def _spaces(game: Game) -> tuple[Any, Any]:

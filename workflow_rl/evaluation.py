@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from workflow_rl.backends import NATIVE, Backend, make_envs
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
-from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
@@ -19,6 +20,7 @@ CHALLENGE_LENGTHS = (30, 50, 100)
 BATCH = 2000  # episodes played side by side
 MOST_EPISODES = 10_000_000
 
+Progress = Callable[[float], None]
 Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 """From packed observations (n_envs,) and a generator to actions (n_envs,)."""
 
@@ -40,7 +42,8 @@ def evaluate(
     n_episodes: int = 1000,
     lengths: Sequence[int] = CHALLENGE_LENGTHS,
     seed: int = 0,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Progress = lambda _: None,
+    backend: Backend = NATIVE,
 ) -> dict[int, Cell]:
     """Plays ``n_episodes`` games and returns the mean sum of rewards over the first steps of each.
 
@@ -55,49 +58,109 @@ def evaluate(
         lengths: episode lengths; one game serves for all of them.
         seed: seed of the games and of the policy's own chance.
         progress: told how many more episodes are done.
+        backend: where to play.
     """
-    check_choice("red agent", red_agent, RED_AGENTS)
-    if not 2 <= n_episodes <= MOST_EPISODES:
-        raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
-    check_seed(seed)
-    seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent)]).generate_state(n_episodes, np.uint64)
-    generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 1])
-    returns = np.empty((n_episodes, len(lengths)))
-    for start in range(0, n_episodes, BATCH):
-        batch = seeds[start : start + BATCH]
-        returns[start : start + BATCH] = _play(policy, generator, red_agent, edition, batch, lengths)
-        progress(len(batch))
+    returns = episode_returns(policy, red_agent, edition, n_episodes, lengths, seed, progress, backend)
     return {length: cell_of(column) for length, column in zip(lengths, returns.T, strict=True)}
 
 
-def evaluate_table(
-    policy: Policy, red_agents: str, edition: str, n_episodes: int, seed: int, progress: Callable[[int], None]
-) -> dict[str, Any]:
-    """Evaluates against each red agent: ``{"cells": {red: {length: {...}}}, "total": sum of the means}``."""
-    cells = {
-        red: {
-            str(length): asdict(cell)
-            for length, cell in evaluate(policy, red, edition, n_episodes, seed=seed, progress=progress).items()
-        }
-        for red in dict.fromkeys(parse_red_agents(red_agents))
-    }
-    total = sum(cell["mean"] for row in cells.values() for cell in row.values())
-    return {"cells": cells, "total": total}
-
-
-def _play(
+def episode_returns(
     policy: Policy,
-    generator: np.random.Generator,
     red_agent: str,
     edition: str,
-    seeds: np.ndarray,
+    n_episodes: int,
     lengths: Sequence[int],
+    seed: int,
+    progress: Progress,
+    backend: Backend = NATIVE,
 ) -> np.ndarray:
-    envs = CageVectorEnv(len(seeds), red_agent=red_agent, edition=edition, max_steps=None)
+    """Return of each game over the first steps; (n_episodes, n_lengths); see :func:`evaluate`."""
+    check_choice("red agent", red_agent, RED_AGENTS)
+    check_episodes(n_episodes)
+    check_seed(seed)
+    seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent)]).generate_state(n_episodes, np.uint64)
+    own = [seed, RED_AGENTS.index(red_agent), 1]
+    returns = np.empty((n_episodes, len(lengths)))
+    size = min(n_episodes, BATCH if backend.name == "native" else backend.jobs)
+    act = _with_one_generator(policy, own) if backend.name == "native" else _with_generator_each(policy, own)
+    with closing(make_envs(backend, size, red_agent=red_agent, edition=edition, max_steps=None)) as envs:
+        for start in range(0, n_episodes, size):
+            rows = np.arange(start, start + size) % n_episodes  # the last batch is filled up with the first games
+            kept = min(size, n_episodes - start)
+            returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], lengths)[:kept]
+            progress(kept)
+    return returns
+
+
+def check_episodes(n_episodes: int) -> None:
+    """Refuses a number of episodes from which no standard error can be had, or that is too large."""
+    if not 2 <= n_episodes <= MOST_EPISODES:
+        raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
+
+
+def evaluate_table(
+    policy: Policy,
+    red_agents: str,
+    edition: str,
+    n_episodes: int,
+    seed: int,
+    progress: Progress,
+    backend: Backend = NATIVE,
+) -> dict[str, Any]:
+    """Evaluates against each red agent; see :func:`table_of` for the form."""
+    reds = dict.fromkeys(parse_red_agents(red_agents))
+    return table_of(
+        {
+            red: episode_returns(policy, red, edition, n_episodes, CHALLENGE_LENGTHS, seed, progress, backend)
+            for red in reds
+        }
+    )
+
+
+def table_of(returns: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Cells of all red agents and lengths, and their total, from the returns (n_episodes, n_lengths) of each red agent.
+
+    ``{"cells": {red: {length: {...}}}, "total": sum of the means, "total_standard_error": ...}``; lengths share games.
+    """
+    cells = {
+        red: {str(length): asdict(cell_of(column)) for length, column in zip(CHALLENGE_LENGTHS, rows.T, strict=True)}
+        for red, rows in returns.items()
+    }
+    total = sum(cell["mean"] for row in cells.values() for cell in row.values())
+    errors = [cell_of(rows.sum(axis=1)).standard_error for rows in returns.values()]
+    return {"cells": cells, "total": total, "total_standard_error": float(np.sqrt(np.square(errors).sum()))}
+
+
+Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From packed observations (n_envs,) and the numbers of the episodes (n_envs,) to actions (n_envs,)."""
+
+
+def _with_one_generator(policy: Policy, seed: list[int]) -> Act:
+    generator = np.random.default_rng(seed)
+    return lambda packed, _: policy(packed, generator)
+
+
+def _with_generator_each(policy: Policy, seed: list[int]) -> Act:
+    """Each episode has chance of its own, so that it does not matter which are played side by side."""
+    generators: dict[int, np.random.Generator] = {}
+
+    def act(packed: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+        for number in [known for known in generators if known not in episodes]:
+            del generators[number]
+        actions = []
+        for i, number in enumerate(episodes.tolist()):
+            generator = generators.setdefault(number, np.random.default_rng([*seed, number]))
+            actions.append(policy(packed[i : i + 1], generator))
+        return np.concatenate(actions)
+
+    return act
+
+
+def _play(envs: Any, act: Act, episodes: np.ndarray, seeds: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
     envs.reset(seed=seeds.tolist())
     total, returns = np.zeros(len(seeds)), np.empty((len(seeds), len(lengths)))
     for step in range(1, max(lengths) + 1):
-        total += envs.step(policy(envs.packed_observations, generator))[1]
+        total += envs.step(act(envs.packed_observations, episodes))[1]
         for column, length in enumerate(lengths):
             if step == length:
                 returns[:, column] = total

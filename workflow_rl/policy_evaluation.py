@@ -1,19 +1,21 @@
-"""How well a network defends and follows its workflows, on fresh episodes of the compiled rollout."""
+"""How well a network defends and follows its workflows, on fresh episodes."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from workflow_rl.collect import Collector, workflow_codes
+from workflow_rl.backends import NATIVE, Backend
+from workflow_rl.collect import workflow_codes
 from workflow_rl.config import TrainConfig
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import CHALLENGE_LENGTHS, MOST_EPISODES, Cell, cell_of
+from workflow_rl.evaluation import CHALLENGE_LENGTHS, Cell, Policy, Progress, cell_of, check_episodes, table_of
+from workflow_rl.fresh_games import FreshGames
 from workflow_rl.game import check_seed
 from workflow_rl.policy_file import PolicyFile, load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
@@ -68,10 +70,6 @@ class Evaluation:
         """Counted fixes per episode."""
         return self._mean("counted_fixes")
 
-    def returns(self, length: str) -> Cell:
-        """Returns over the first ``length`` steps, averaged over workflows."""
-        return cell_of(self.episode_sums[length])
-
 
 def evaluate_network(
     ppo: ParallelOrderConditionedPPO,
@@ -84,8 +82,10 @@ def evaluate_network(
     purpose: tuple[int, ...],
     greedy: bool = False,
     lengths: Sequence[int] = (),
+    backend: Backend = NATIVE,
+    progress: Progress = lambda _: None,
 ) -> Evaluation:
-    """Plays ``n_episodes`` fresh games of each workflow (of none: of a general policy) in the compiled rollout.
+    """Plays ``n_episodes`` fresh games of each workflow (of none: of a general policy).
 
     Args:
         ppo: the policy; its codes are those of ``workflows``.
@@ -98,28 +98,34 @@ def evaluate_network(
         purpose: further numbers that keep them apart from others of the same seed.
         greedy: play the most probable action.
         lengths: also give returns over the first so many steps.
+        backend: where to play: the compiled rollout, or genuine CybORG.
+        progress: told how many more of the ``n_episodes`` are done.
     """
     cells: dict[Workflow | None, WorkflowCell] = {}
     mean_sums = np.zeros((n_episodes, max_steps))
-    for number, workflow in enumerate(workflows or (None,)):
-        chosen = (workflow,) if workflow else ()
-        collector = Collector(
-            n_episodes, max_steps, max_steps, red_agent, edition, chosen, 0.0, seed, purpose, greedy
-        )  # fmt: skip
-        buffer = collector.collect(_with_code(ppo, number))
-        episodes = buffer.finished_episodes()
-        sums = np.cumsum(buffer.batch.rewards, axis=1, dtype=np.float64)
-        mean_sums += sums / max(1, len(workflows))
-        defined = episodes["counted"] > 0
-        cells[workflow] = WorkflowCell(
-            mean_return=float(episodes["total"].mean()),
-            standard_error=float(episodes["total"].std(ddof=1) / np.sqrt(n_episodes)),
-            compliance=float(np.where(defined, episodes["compliant"] / np.maximum(episodes["counted"], 1), 0.0).mean()),
-            counted_fixes=float(episodes["counted"].mean()),
-            preventive_fixes=float(episodes["preventive"].mean()),
-            returns={str(length): cell_of(sums[:, length - 1]) for length in lengths},
-        )
+    games = FreshGames(red_agent, edition, n_episodes, max_steps, seed, purpose, greedy)
+    share = max(1, len(workflows))
+    with games.players(backend) as play:
+        for number, workflow in enumerate(workflows or (None,)):
+            chosen = (workflow,) if workflow else ()
+            episodes, rewards = play(_with_code(ppo, number), chosen, lambda done: progress(done / share))
+            sums = np.cumsum(rewards, axis=1, dtype=np.float64)
+            mean_sums += sums / share
+            cells[workflow] = _cell(episodes, sums, lengths)
     return Evaluation(cells, mean_sums[:, -1], {str(length): mean_sums[:, length - 1] for length in lengths})
+
+
+def _cell(episodes: np.ndarray, sums: np.ndarray, lengths: Sequence[int]) -> WorkflowCell:
+    """Figures of finished episodes; ``sums`` are those of their rewards up to each step."""
+    defined = episodes["counted"] > 0
+    return WorkflowCell(
+        mean_return=float(episodes["total"].mean()),
+        standard_error=float(episodes["total"].std(ddof=1) / np.sqrt(len(episodes))),
+        compliance=float(np.where(defined, episodes["compliant"] / np.maximum(episodes["counted"], 1), 0.0).mean()),
+        counted_fixes=float(episodes["counted"].mean()),
+        preventive_fixes=float(episodes["preventive"].mean()),
+        returns={str(length): cell_of(sums[:, length - 1]) for length in lengths},
+    )
 
 
 def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderConditionedPPO:
@@ -130,13 +136,20 @@ def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderCo
 
 
 def evaluate_workflow_policy(
-    path: Path, red_agent: str, edition: str, n_episodes: int, max_steps: int, seed: int, purpose: tuple[int, ...]
+    path: Path,
+    red_agent: str,
+    edition: str,
+    n_episodes: int,
+    max_steps: int,
+    seed: int,
+    purpose: tuple[int, ...],
+    backend: Backend = NATIVE,
 ) -> WorkflowCell:
     """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_network`."""
     policy = load_policy(path)
-    workflows = _workflows(policy, "")
+    workflows = workflows_of_policy(policy, "")
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
-    found = evaluate_network(ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose)
+    found = evaluate_network(ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend)
     return next(iter(found.by_workflow.values()))
 
 
@@ -148,33 +161,47 @@ def evaluate_policy_file(
     seed: int,
     greedy: bool,
     workflow: str,
-    progress: Callable[[int], None],
+    progress: Progress,
+    backend: Backend = NATIVE,
 ) -> dict[str, Any]:
     """Evaluates a trained policy against each red agent; see :func:`evaluation.evaluate_table` for the form.
 
     ``compliance`` has, for each red agent, compliance and counted fixes; absent for a general policy.
     """
-    if not 2 <= n_episodes <= MOST_EPISODES:
-        raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
+    check_episodes(n_episodes)
     check_seed(seed)
     policy = load_policy(path)
-    workflows = _workflows(policy, workflow)
+    workflows = workflows_of_policy(policy, workflow)
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
-    cells: dict[str, Any] = {}
+    returns: dict[str, np.ndarray] = {}
     compliance: dict[str, Any] = {}
     for red in dict.fromkeys(red_agents):
         found = evaluate_network(
-            ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS
-        )
-        cells[red] = {str(length): asdict(found.returns(str(length))) for length in CHALLENGE_LENGTHS}
+            ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS,
+            backend, progress,
+        )  # fmt: skip
+        returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
         compliance[red] = {"compliance": found.compliance, "counted_fixes": found.counted_fixes}
-        progress(n_episodes)
-    total = sum(cell["mean"] for row in cells.values() for cell in row.values())
     about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
-    return about | {"cells": cells, "total": total} | ({"compliance": compliance} if workflows else {})
+    return about | table_of(returns) | ({"compliance": compliance} if workflows else {})
 
 
-def _workflows(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
+def network_policy(path: Path, workflow: str) -> Policy:
+    """The network of a file or run as a policy of packed observations; ``workflow`` is for a universal one."""
+    policy = load_policy(path)
+    workflows = workflows_of_policy(policy, workflow if policy.universal else "")
+    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows[:1]), policy.net)
+
+    def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        cumulative = ppo.probabilities(packed).cumsum(axis=1)
+        drawn = generator.random(len(packed))[:, None] * cumulative[:, -1:]
+        actions: np.ndarray = (cumulative <= drawn).sum(axis=1)
+        return actions
+
+    return act
+
+
+def workflows_of_policy(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
     """The workflows to evaluate: the policy's own, the one asked for, or all."""
     if policy.universal:
         return (Workflow.parse(workflow),) if workflow else all_workflows()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from workflow_rl.errors import UserError
@@ -28,10 +30,15 @@ class PolicyFile:
 
 def save_policy(path: Path, policy: PolicyFile) -> None:
     """Writes the policy atomically."""
+    write_tensors(path, *policy_content(policy))
+
+
+def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Weights and description, as they go into the file."""
     sizes = {name: getattr(policy.net, name) for name in _SIZES}
     about = {name: getattr(policy, name) for name in ("workflow", "universal", "red_agent", "edition")}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
-    write_tensors(path, arrays, {"format": FORMAT} | sizes | about)
+    return arrays, {"format": FORMAT} | sizes | about
 
 
 def load_policy(path: Path) -> PolicyFile:

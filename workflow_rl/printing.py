@@ -6,12 +6,12 @@ import json
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from workflow_rl.replay import ReplayResult
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -30,23 +30,23 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int) -> Iterator[Callable[[float], None]]:
     """A progress bar on a terminal, otherwise a plain line now and then."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    done, last = 0, time.monotonic()
+    done, last = 0.0, time.monotonic()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
 
-        def advance(units: int) -> None:
+        def advance(units: float) -> None:
             nonlocal done, last
             done += units
             progress.advance(task, units)
             if not console.is_terminal and time.monotonic() - last > SECONDS_BETWEEN_LINES:
                 last = time.monotonic()
-                say(f"{what}: {done} of {total}")
+                say(f"{what}: {done:.0f} of {total}")
 
         yield advance
 
@@ -90,34 +90,56 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     Console(width=max(Console().width, needed)).print(table)  # rather a long line than a number cut off
 
 
-def replay_json(total: ReplayResult, edition: str) -> dict[str, Any]:
-    """Figures of a replay."""
-    return {
-        "episodes": total.episodes,
-        "steps": total.steps,
-        "mismatched_steps": total.mismatched_steps,
-        "first_mismatch": total.first_mismatch,
-        "mismatched_episodes": total.mismatched_episodes,
-        "mismatched_after_collision": total.mismatched_after_collision,
-        "mismatches_by_field": total.mismatches_by_field,
-        "edition": edition,
-    }
-
-
-def print_replay(total: ReplayResult, edition: str) -> None:
+def print_replay(found: dict[str, Any]) -> None:
     """A replay in words."""
-    print(f"{total.episodes} episodes, {total.steps} steps, {edition} edition: ", end="")
-    print(f"{total.mismatched_steps} mismatched steps in {total.mismatched_episodes} episodes.")
-    if total.first_mismatch is None:
+    print(f"{found['episodes']} episodes, {found['steps']} steps, {found['edition']} edition: ", end="")
+    print(f"{found['mismatched_steps']} mismatched steps in {found['mismatched_episodes']} episodes.")
+    first = found["first_mismatch"]
+    if first is None:
         return
-    first = total.first_mismatch
     print(f"First mismatch: {first['file']}, episode {first['episode']}, step {first['step']} (both count from 0).")
     for name, pair in first["fields"].items():
         print(f"  {name}: recorded {pair['recorded']}, engine {pair['engine']}")
-    if total.mismatched_after_collision:
+    if found["mismatched_after_collision"]:
         print(
-            f"{total.mismatched_after_collision} of them come after a process-id collision, which the engine does not "
-            "model (docs/fidelity.md)."
+            f"{found['mismatched_after_collision']} of them come after a process-id collision, which the engine does "
+            "not model (docs/fidelity.md)."
+        )
+
+
+def print_live(found: dict[str, Any]) -> None:
+    """A live lockstep: games of each kind, then all of them in words."""
+    rows = [
+        [game["red_agent"], game["green_agent"], Path(game["blue"]).stem]
+        + [f"{game[name]:,}" for name in ("episodes", "steps", "mismatched_steps")]
+        for game in found["games"]
+    ]
+    table(
+        f"{found['cyborg']} and the engine in lockstep", ["red", "green", "blue", "games", "steps", "mismatched"], rows
+    )
+    print_replay(found)
+
+
+def print_challenge(figures: dict[str, Any]) -> None:
+    """The challenge's table: a line for each length and simulator, the totals, and how far the simulators are apart."""
+    simulators = [(figures.get("cyborg", "native engine"), figures)]
+    if "native" in figures:
+        simulators.append(("native engine", figures["native"]))
+    reds, rows = list(figures["cells"]), []
+    for length in next(iter(figures["cells"].values())):
+        for name, found in simulators:
+            cells = [found["cells"][red][length] for red in reds]
+            rows.append([name, length, *(f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" for cell in cells)])
+        if "difference" in figures:
+            apart = [figures["difference"][red][length] for red in reds]
+            rows.append(["difference", "", *(f"{value:+.1f} errors" for value in apart)])
+    table(f"{figures['policy']}: mean return, {figures['edition']} edition", ["", "steps", *reds], rows)
+    for name, found in simulators:
+        total = f"{found['total']:.2f} ± {found['total_standard_error']:.2f}"
+        print(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
+    for red, found in figures.get("compliance", {}).items():
+        print(
+            f"Against {red}: compliance {found['compliance']:.3f}, {found['counted_fixes']:.1f} counted fixes per game"
         )
 
 
@@ -129,6 +151,7 @@ def print_cells(figures: dict[str, Any]) -> None:
         for red, cells in figures["cells"].items()
     ]
     conditions = f"{figures['episodes']} episodes, {figures['edition']} edition"
+    conditions += f", {figures['cyborg']}" if "cyborg" in figures else ""
     title = f"{figures['policy']}: mean return ± standard error, {conditions}"
     columns = ["red agent", *(f"{length} steps" for length in lengths)]
     if "compliance" in figures:
@@ -136,7 +159,7 @@ def print_cells(figures: dict[str, Any]) -> None:
         for row, found in zip(rows, figures["compliance"].values(), strict=True):
             row += [f"{found['compliance']:.3f}", f"{found['counted_fixes']:.1f}"]
     table(title, columns, rows)
-    print(f"Total of all means: {figures['total']:.2f}")
+    print(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
 
 
 def print_bench_env(figures: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.config import SearchConfig
+from workflow_rl.backends import Backend
+from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.policy_evaluation import evaluate_workflow_policy
 from workflow_rl.ranking import Evaluated, Posterior, Ranked
 from workflow_rl.run_store import Run, write_atomically
@@ -109,8 +110,9 @@ def _defender(run: Run[SearchConfig], best: str, finished: list[Finished]) -> di
     target = run.path / "policy.safetensors"
     train = run.config.train
     cell = evaluate_workflow_policy(
-        path, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,)
-    )
+        path, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,),
+        Backend(train.backend, train.cyborg_path, check_jobs(None)),
+    )  # fmt: skip
     write_atomically(target, (path / "policy.safetensors").read_bytes())
     return {
         "policy": str(target),

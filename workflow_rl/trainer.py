@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from workflow_rl.backends import Backend, check_backend
 from workflow_rl.collect import Collector, PlainCollector, workflow_codes, workflows_of
-from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig
-from workflow_rl.errors import UserError
+from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig, check_jobs
+from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import Evaluation, evaluate_network
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
@@ -79,8 +81,8 @@ class Training:
 
     def _collector(self) -> Collector | PlainCollector:
         config = self.config
-        if config.path == "plain" or choose_device(config.device) != "cpu":
-            return PlainCollector.native(config, self.workflows, (PHASES.index(self.phase),))
+        if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
+            return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),))
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),),
@@ -176,8 +178,12 @@ class Training:
         config = self.config
         return evaluate_network(
             self.ppo, self.workflows, config.red_agent, config.edition, n_episodes, config.max_steps, config.seed,
-            purpose, greedy,
+            purpose, greedy, backend=Backend(config.backend, config.cyborg_path, check_jobs(None)),
         )  # fmt: skip
+
+    def close(self) -> None:
+        """Ends the environments' processes, if they have any."""
+        self.collector.close()
 
     def _confirm(self, n_episodes: int) -> Evaluation:
         """Episodes that are other ones after each update."""
@@ -232,6 +238,7 @@ def check_task(config: TrainConfig) -> None:
     scenario = load_scenario()
     parse_red_agents(config.red_agent)
     check_choice("edition", config.edition, scenario.editions)
+    check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
         raise UserError("give either one workflow or --universal, not both.")
     n_workflows = len(workflows_of(config))
@@ -258,7 +265,12 @@ def train_workflow(
         say: told about each update.
     """
     torch.set_num_threads(1)
-    training = _start(config, run)
+    with ExitStack() as stack:
+        return _train(config, run, say, stack)
+
+
+def _train(config: TrainConfig, run: Run[TrainConfig] | None, say: Say, stack: ExitStack) -> WorkflowResult:
+    training = stack.enter_context(closing(_start(config, run)))
     seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
     began = time.perf_counter()
     reason = None
@@ -269,7 +281,8 @@ def train_workflow(
             run.log(event)
         say(event)
         if reason is not None and training.phase == BASE:
-            training, reason = Training(config, MAIN, _widen(training.ppo.net, config)), None
+            training = stack.enter_context(closing(Training(config, MAIN, _widen(training.ppo.net, config))))
+            reason = None
             _checkpoint(run, training)
         elif reason is None and training.update % config.checkpoint_updates == 0:
             _checkpoint(
@@ -290,7 +303,10 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None) -> Training:
         assert run is not None
         try:
             training.restore(arrays, meta)
+        except SimulatorError:
+            raise
         except (KeyError, ValueError, TypeError, RuntimeError):
+            training.close()
             raise UserError(f"{run.path}/checkpoint.safetensors does not fit the run's settings.") from None
         run.drop_events_after(phase, meta["update"], PHASES)
         return training
@@ -321,10 +337,10 @@ def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
 
 
 def base_config(config: TrainConfig) -> TrainConfig:
-    """Settings of the base of a warm start: a general policy with the documents' own learning rate."""
+    """Settings of the base of a warm start: a general policy of the native engine, documents' learning rate."""
     return replace(
         config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
-        minibatch=0, entropy=0.0, anneal=False, patience=0, min_episodes=0,
+        minibatch=0, entropy=0.0, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
         max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
     )  # fmt: skip
 

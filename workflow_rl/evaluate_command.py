@@ -1,0 +1,107 @@
+"""What ``evaluate`` and ``replay --live`` do with the name of a policy: a reference defender, a file or a run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.backends import NATIVE, Backend, check_backend
+from workflow_rl.errors import UserError
+from workflow_rl.evaluation import REFERENCE_POLICIES, Policy, Progress, evaluate_table, reference_policy
+from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
+from workflow_rl.scenario_file import load_scenario
+
+DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
+LIVE_BLUES = ("random", "reactive-remove", str(Path(__file__).parent / "data" / "universal-meander-0.safetensors"))
+LIVE_WORKFLOW = "user,op_server,enterprise,op_host,defender"
+
+
+def evaluate_named(
+    policy: str,
+    red_agents: str,
+    edition: str,
+    episodes: int,
+    seed: int,
+    greedy: bool,
+    workflow: str,
+    backend: Backend,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Evaluates a policy by name; see :func:`evaluation.table_of` for the form of the result."""
+    check_choice("edition", edition, load_scenario().editions)
+    check_backend(backend, edition)
+    if policy in REFERENCE_POLICIES:
+        table = evaluate_table(reference_policy(policy), red_agents, edition, episodes, seed, progress, backend)
+    else:
+        from workflow_rl.policy_evaluation import evaluate_policy_file  # only now: it imports torch
+
+        path, reds = _existing(policy), parse_red_agents(red_agents)
+        table = evaluate_policy_file(path, reds, edition, episodes, seed, greedy, workflow, progress, backend)
+    about = {"policy": policy, "edition": edition, "backend": backend.name, "episodes": episodes, "seed": seed}
+    if backend.name == "cyborg":
+        from workflow_rl.cyborg_sim import load_cyborg
+
+        about["cyborg"] = load_cyborg(backend.cyborg_path).name
+    return about | table
+
+
+def challenge(
+    policy: str,
+    edition: str,
+    episodes: int,
+    seed: int,
+    greedy: bool,
+    workflow: str,
+    backend: Backend,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The challenge's table: every red agent at 30, 50 and 100 steps; on CybORG with the native engine's beside it.
+
+    ``native`` has the engine's figures, ``difference`` how far the two are apart, in standard errors.
+    """
+    reds = ",".join(RED_AGENTS)
+    table = evaluate_named(policy, reds, edition, episodes, seed, greedy, workflow, backend, progress)
+    table["protocol"] = "challenge"
+    if backend.name == "native":
+        return table
+    many = max(episodes, DEFAULT_EPISODES["native"])
+    native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None)
+    names = ("episodes", "cells", "total", "total_standard_error", "compliance")
+    table["native"] = {name: native[name] for name in names if name in native}
+    table["difference"] = {
+        red: {length: in_standard_errors(cell, native["cells"][red][length]) for length, cell in row.items()}
+        for red, row in table["cells"].items()
+    }
+    return table
+
+
+def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float:
+    """How far the means of two cells are apart, in standard errors of the difference.
+
+    The deviation is taken from both samples together, as if they came from the same games; so a small sample that
+    happens to have none does not count as certain.
+    """
+    n, m = left["episodes"], right["episodes"]
+    spread = (n - 1) * left["standard_deviation"] ** 2 + (m - 1) * right["standard_deviation"] ** 2
+    error = math.sqrt(spread / (n + m - 2) * (1 / n + 1 / m))
+    apart = float(left["mean"] - right["mean"])
+    if abs(apart) < 1e-9:
+        return 0.0
+    return apart / error if error else math.copysign(math.inf, apart)
+
+
+def blue_named(policy: str, workflow: str) -> Policy:
+    """A defender that acts on packed observations: a reference policy, or the network of a file or run."""
+    if policy in REFERENCE_POLICIES:
+        return reference_policy(policy)
+    from workflow_rl.policy_evaluation import network_policy
+
+    return network_policy(_existing(policy), workflow)
+
+
+def _existing(policy: str) -> Path:
+    if not Path(policy).exists():
+        names = ", ".join(REFERENCE_POLICIES)
+        raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
+    return Path(policy)

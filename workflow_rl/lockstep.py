@@ -1,0 +1,98 @@
+"""Live lockstep: genuine CybORG plays, its chance is recorded, and the engine plays the same game step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.cyborg_env import CyborgVectorEnv
+from workflow_rl.cyborg_sim import load_cyborg
+from workflow_rl.errors import UserError
+from workflow_rl.game import check_seed
+from workflow_rl.replay import ReplayResult, replay
+from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.traces import TRACE_RED_AGENTS, Trace
+
+MOST_EPISODES = 1_000_000
+
+Blue = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
+
+
+def live_lockstep(
+    n_episodes: int,
+    blues: dict[str, Blue],
+    red_agents: Sequence[str] = RED_AGENTS,
+    green_agents: Sequence[str] = GREEN_AGENTS,
+    max_steps: int = 100,
+    seed: int = 0,
+    jobs: int = 1,
+    cyborg_path: str = "",
+    progress: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Plays ``n_episodes`` games of genuine CybORG and the same games in the engine, and counts steps that differ.
+
+    The games are dealt out to all combinations of opponent, green agent and blue, as evenly as they go; one with
+    fewer than one game for each is refused.
+
+    Args:
+        n_episodes: number of games.
+        blues: defenders by name.
+        red_agents: opponents.
+        green_agents: ``sleep`` and ``active``, or one of them.
+        max_steps: length of a game.
+        seed: of the first game; every game has its own.
+        jobs: processes.
+        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
+        progress: told how many more games are done.
+    """
+    kinds = list(product(red_agents, green_agents, blues))
+    if not len(kinds) <= n_episodes <= MOST_EPISODES:
+        raise UserError(
+            f"the number of games must be from {len(kinds)} (one for each of {len(red_agents)} red x "
+            f"{len(green_agents)} green x {len(blues)} blue agents) to {MOST_EPISODES}, not {n_episodes}."
+        )
+    check_seed(seed)
+    package, scenario = load_cyborg(cyborg_path), load_scenario()
+    total, games = ReplayResult(), []
+    numbers = np.arange(n_episodes)
+    for kind, (red, green, blue) in enumerate(kinds):
+        seeds = seed + numbers[numbers % len(kinds) == kind]
+        options = {"red_agent": red, "green_agent": green, "edition": package.edition, "cyborg_path": cyborg_path}
+        found = ReplayResult()
+        with closing(CyborgVectorEnv(min(jobs, len(seeds)), max_steps=None, record=True, **options)) as envs:
+            for first in range(0, len(seeds), envs.num_envs):
+                some = seeds[first : first + envs.num_envs]
+                found.add(replay(_record(envs, blues[blue], red, some, max_steps), scenario, package.edition))
+                progress(len(some))
+        games.append({"red_agent": red, "green_agent": green, "blue": blue} | asdict(found))
+        total.add(found)
+    return {"cyborg": package.name, "edition": package.edition, **asdict(total), "games": games}
+
+
+def _record(envs: CyborgVectorEnv, blue: Blue, red: str, seeds: np.ndarray, max_steps: int) -> Trace:
+    """Plays one game in each environment (the first ones where there are fewer seeds) and returns the recording."""
+    n, kept = envs.num_envs, len(seeds)
+    played = np.resize(seeds, n)
+    first, _ = envs.reset(seed=played.tolist())
+    generators = [np.random.default_rng([int(one), 7]) for one in played]
+    steps: list[dict[str, np.ndarray]] = []
+    for _ in range(max_steps):
+        packed = envs.packed_observations
+        actions = np.concatenate([blue(packed[i : i + 1], generator) for i, generator in enumerate(generators)])
+        infos = envs.step(actions)[-1]
+        steps.append({name: rows for name, rows in infos["record"].items() if not name.startswith("_")})
+    arrays = {name: np.stack([step[name][:kept] for step in steps], axis=1) for name in steps[0]}
+    arrays |= {
+        "red_agent": np.full(kept, TRACE_RED_AGENTS.index(red), np.uint8),
+        "n_steps": np.full(kept, max_steps, np.uint16),
+        "obs0": np.packbits(first[:kept].astype(np.uint8), axis=1),
+        "seed": seeds.astype(np.int64),
+    }
+    return Trace(f"live game against {red}, seeds {seeds[0]} to {seeds[-1]}", arrays)

@@ -1,0 +1,51 @@
+"""What ``replay`` does: recorded games from files, or live ones of genuine CybORG."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.config import check_jobs
+from workflow_rl.printing import progress, say
+from workflow_rl.replay import ReplayResult, replay
+from workflow_rl.scenario import GREEN_AGENTS, check_choice, parse_red_agents
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.traces import load_trace
+
+
+def replay_files(files: list[Path], edition: str) -> dict[str, Any]:
+    """Replays recorded games; hints at the other edition where all of them fit that one."""
+    scenario = load_scenario()
+    check_choice("edition", edition, scenario.editions)
+    traces = [load_trace(path) for path in files]
+    total = ReplayResult()
+    with progress("replay", len(traces)) as advance:
+        for trace in traces:
+            total.add(replay(trace, scenario, edition))
+            advance(1)
+    if total.mismatched_steps:
+        for other in (name for name in scenario.editions if name != edition):
+            if all(replay(trace, scenario, other).mismatched_steps == 0 for trace in traces):
+                say(f"All steps agree with the {other} edition: add --edition {other}.")
+    return asdict(total) | {"edition": edition}
+
+
+def replay_live(
+    games: int,
+    blues: tuple[str, ...],
+    red_agents: str,
+    green_agents: str,
+    jobs: int | None,
+    seed: int,
+    cyborg_path: str,
+) -> dict[str, Any]:
+    """Plays games of genuine CybORG and, with its chance, the same ones in the engine."""
+    from workflow_rl.evaluate_command import LIVE_BLUES, LIVE_WORKFLOW, blue_named
+    from workflow_rl.lockstep import live_lockstep
+
+    reds = tuple(dict.fromkeys(parse_red_agents(red_agents)))
+    greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in green_agents.split(",")))
+    named = {name: blue_named(name, LIVE_WORKFLOW) for name in blues or LIVE_BLUES}
+    with progress("live games", games) as advance:
+        return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance)
