@@ -1,4 +1,4 @@
-"""Running the program as a user does."""
+"""Running the program as a user does, and comparing what environments return."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tests.conftest import ROOT
 
@@ -33,3 +35,14 @@ def assert_refused(done: subprocess.CompletedProcess[str], complaint: str) -> No
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def same(left: Any, right: Any) -> bool:
+    """Are two infos, arrays or tuples of them the same, Nones included?"""
+    if isinstance(left, (tuple, list)):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, np.ndarray) and left.dtype == object:
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    return np.array_equal(left, right)

@@ -1,41 +1,21 @@
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import gymnasium
 import numpy as np
-import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_rl import CageEnv, CageVectorEnv, ParallelEnvWrapper, UserError
-from workflow_rl.scenario import RED_AGENTS, Scenario
+from tests.helpers import same
+from workflow_rl import CageEnv, CageVectorEnv
+from workflow_rl.scenario import RED_AGENTS
 
 REDS = st.sampled_from([*RED_AGENTS, "bline,meander", "sleep,meander,bline"])
 EDITIONS = st.sampled_from(["current", "leaderboard"])
 GREENS = st.sampled_from(["sleep", "active"])
 SEEDS = st.integers(0, 2**64 - 1)
-
-
-def same(left: Any, right: Any) -> bool:
-    """Are two infos, arrays or tuples of them the same, Nones included?"""
-    if isinstance(left, tuple):
-        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
-    if isinstance(left, np.ndarray) and left.dtype == object:
-        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
-    return np.array_equal(left, right)
-
-
-@pytest.mark.parametrize("red_agent", RED_AGENTS)
-def test_gymnasium_accepts_the_single_environment(red_agent: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gymnasium.make("Cage2-v0", red_agent=red_agent).unwrapped, skip_render_check=True)
 
 
 def test_make_and_make_vec_know_the_environment() -> None:
@@ -111,27 +91,6 @@ def test_a_seed_plays_the_same_game_in_another_process() -> None:
     assert "[" in runs.pop()
 
 
-def test_a_list_of_seeds_gives_each_environment_its_own() -> None:
-    listed, counted = CageVectorEnv(3, red_agent="meander"), CageVectorEnv(3, red_agent="meander")
-    listed.reset(seed=[5, 6, 7])
-    counted.reset(seed=5)
-    for _ in range(20):
-        assert same(listed.step([0, 0, 0])[0], counted.step([0, 0, 0])[0])
-
-
-def test_episodes_after_a_reset_without_seed_differ_and_still_follow_the_first_seed() -> None:
-    def play() -> list[float]:
-        env = CageEnv(red_agent="meander")
-        rows = []
-        for episode in range(3):
-            env.reset(seed=11 if episode == 0 else None)
-            rows.append(sum(env.step(0)[1] for _ in range(60)))
-        return rows
-
-    assert play() == play()
-    assert len(set(play())) > 1
-
-
 def test_environments_without_a_seed_differ() -> None:
     totals = set()
     for _ in range(4):
@@ -139,85 +98,6 @@ def test_environments_without_a_seed_differ() -> None:
         envs.reset()
         totals.add(sum(envs.step([0] * 20)[1].sum() for _ in range(60)))
     assert len(totals) > 1
-
-
-def test_infos_tell_what_compliance_needs(scenario: Scenario) -> None:
-    env = CageEnv(red_agent="bline", max_steps=None)
-    env.reset(seed=3)
-    restore = scenario.action_index("Restore", "Enterprise1")
-    before = np.zeros(13, bool)
-    for step in range(60):
-        *_, info = env.step(restore if step % 7 == 6 else 0)
-        assert np.array_equal(info["compromised_before"], before)
-        assert info["red_level"][8] == 2
-        before = info["red_level"] > 0
-        before[8] = False  # the foothold never counts
-        wanted = scenario.unit_types.index("enterprise") if step % 7 == 6 else -1
-        assert info["fixed_unit_type"] == wanted
-    assert before.any()
-
-
-def test_final_observation_and_facts_belong_to_the_ended_episode() -> None:
-    envs, endless = (
-        CageVectorEnv(4, red_agent="bline", max_steps=15),
-        CageVectorEnv(4, red_agent="bline", max_steps=None),
-    )
-    envs.reset(seed=0)
-    endless.reset(seed=0)
-    for step in range(15):
-        observations, _, terminated, truncated, infos = envs.step([0] * 4)
-        expected = endless.step([0] * 4)
-        assert not terminated.any()
-        assert truncated.all() == (step == 14)
-        assert ("final_obs" in infos) == (step == 14)
-    assert not observations.any()
-    assert np.array_equal(np.stack(infos["final_obs"]), expected[0])
-    assert np.array_equal(infos["final_info"]["red_level"], expected[4]["red_level"])
-    assert np.array_equal(infos["final_info"]["compromised_before"], expected[4]["compromised_before"])
-    assert (infos["red_level"] == [0] * 8 + [2] + [0] * 4).all()
-
-
-def test_returned_arrays_are_never_changed_later() -> None:
-    envs = CageVectorEnv(3, red_agent="meander")
-    first, _ = envs.reset(seed=0)
-    kept = [envs.step([0] * 3) for _ in range(120)]
-    copies = [(row[0].copy(), row[1].copy(), row[4]["red_level"].copy()) for row in kept]
-    for _ in range(50):
-        envs.step([5] * 3)
-    assert not first.any()
-    for row, copy in zip(kept, copies, strict=True):
-        assert same(row[0], copy[0])
-        assert same(row[1], copy[1])
-        assert same(row[4]["red_level"], copy[2])
-
-
-def test_packed_observations_are_the_same_numbers_as_bits() -> None:
-    envs = CageVectorEnv(10, red_agent="meander", green_agent="active")
-    observations, _ = envs.reset(seed=0)
-    for _ in range(50):
-        bits = envs.packed_observations[:, None] >> np.arange(52) & 1
-        assert np.array_equal(bits, observations)
-        observations = envs.step(envs.action_space.sample())[0]
-
-
-def test_one_batch_can_mix_red_agents() -> None:
-    envs = CageVectorEnv(6, red_agent="sleep,bline")
-    envs.reset(seed=0)
-    returns = np.sum([envs.step([0] * 6)[1] for _ in range(60)], axis=0)
-    assert (returns[::2] == 0).all()
-    assert (returns[1::2] < -100).all()
-
-
-def test_reset_options_change_the_red_agent_or_reset_only_some() -> None:
-    envs = CageVectorEnv(4, red_agent="sleep", max_steps=None)
-    envs.reset(seed=0, options={"red_agent": "bline"})
-    for _ in range(40):
-        rewards = envs.step([0] * 4)[1]
-    assert (rewards < -10).all()
-    observations, infos = envs.reset(options={"reset_mask": np.array([True, False, True, False])})
-    assert observations.any(axis=1).tolist() == [False, True, False, True]
-    assert infos["_red_level"].tolist() == [True, False, True, False]
-    assert (envs.step([0] * 4)[1] < -10).tolist() == [False, True, False, True]
 
 
 def test_a_masked_reset_leaves_the_other_environments_and_their_red_agents_alone() -> None:
@@ -233,14 +113,6 @@ def test_a_masked_reset_leaves_the_other_environments_and_their_red_agents_alone
     assert after[1] == before[1]
 
 
-def test_a_list_of_seeds_may_leave_some_to_chance() -> None:
-    envs, known = CageVectorEnv(2, red_agent="meander"), CageVectorEnv(1, red_agent="meander")
-    envs.reset(seed=[4, None])
-    known.reset(seed=4)
-    for _ in range(20):
-        assert np.array_equal(envs.step([0, 0])[0][0], known.step([0])[0][0])
-
-
 def test_an_acting_green_scans_each_of_its_hosts_equally_often_and_half_of_the_time() -> None:
     envs = CageVectorEnv(500, red_agent="sleep", green_agent="active")
     envs.reset(seed=0)
@@ -254,110 +126,3 @@ def test_an_acting_green_scans_each_of_its_hosts_equally_often_and_half_of_the_t
     assert (counts[expected == 0] == 0).all()
     z = (counts - expected)[expected > 0] / np.sqrt(steps * (1 / 16) * (15 / 16))
     assert np.abs(z).max() < 4
-
-
-def test_the_documented_wrapper_returns_four_values_and_new_episodes() -> None:
-    envs = ParallelEnvWrapper(n_envs=25)
-    assert envs.reset(seed=0).shape == (25, 52)
-    for step in range(100):
-        observations, rewards, dones, infos = envs.step(np.zeros(25, int))
-        assert dones.all() == (step == 99)
-    assert (observations.shape, rewards.shape, dones.shape) == ((25, 52), (25,), (25,))
-    assert "final_obs" in infos
-    envs.close()
-
-
-BAD_ACTIONS = [
-    ([0, 145, 0], "action 145 of environment 1 does not exist; allowed: 0 to 144"),
-    ([0, 0, -1], "action -1 of environment 2 does not exist"),
-    ([0, 0], r"actions must have the shape \(3,\), not \(2,\)"),
-    ([[0, 0, 0]], r"actions must have the shape \(3,\), not \(1, 3\)"),
-    (0, r"actions must have the shape \(3,\), not \(\)"),
-    ([0.0, 1.0, 2.0], "actions must be whole numbers, not of type float64"),
-    ([np.nan, 0, 0], "actions must be whole numbers, not of type float64"),
-    ([True, False, True], "actions must be whole numbers, not of type bool"),
-    (["a", "b", "c"], "actions must be whole numbers"),
-    (None, "actions must be whole numbers"),
-    ([[0], [0, 1], 2], "not rows of different lengths"),
-]
-
-
-@pytest.mark.parametrize(("actions", "complaint"), BAD_ACTIONS)
-def test_bad_actions_are_refused_and_nothing_is_played(actions: Any, complaint: str) -> None:
-    envs = CageVectorEnv(3)
-    envs.reset(seed=0)
-    before = envs.snapshot()
-    with pytest.raises(UserError, match=complaint):
-        envs.step(actions)
-    assert (envs.snapshot() == before).all()
-
-
-@pytest.mark.parametrize("action", [145, -1, 10**30, -(10**30), 1.0, np.nan, None, "0", [0, 1], True])
-def test_a_bad_single_action_is_refused(action: Any) -> None:
-    env = CageEnv()
-    env.reset(seed=0)
-    with pytest.raises(UserError):
-        env.step(action)
-
-
-@pytest.mark.parametrize("action", [np.int32(3), np.array(3), np.array([3])])
-def test_a_single_action_may_be_any_kind_of_whole_number(action: Any) -> None:
-    env = CageEnv()
-    env.reset(seed=0)
-    assert env.step(action)[1] == 0.0
-
-
-def test_a_step_before_reset_or_after_the_end_is_refused() -> None:
-    env = CageEnv(max_steps=1)
-    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
-        env.step(0)
-    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
-        CageVectorEnv(2).step([0, 0])
-    env.reset(seed=0)
-    assert env.step(0)[3]
-    with pytest.raises(gymnasium.error.ResetNeeded, match="the episode is over"):
-        env.step(0)
-
-
-BAD_SETTINGS = [
-    ({"num_envs": 0}, "number of environments must be a whole number from 1 to 1000000, not 0"),
-    ({"num_envs": -3}, "to 1000000, not -3"),
-    ({"num_envs": 2.5}, "to 1000000, not 2.5"),
-    ({"num_envs": True}, "to 1000000, not True"),
-    ({"max_steps": 0}, "max_steps must be a whole number from 1 to 2147483647, not 0"),
-    ({"red_agent": "blin"}, "unknown red agent 'blin'; allowed: bline, meander, sleep"),
-    ({"red_agent": ""}, "unknown red agent ''"),
-    ({"red_agent": 3}, "red agents must be names, not 3"),
-    ({"red_agent": "bline,meander"}, "2 red agents were given for 1 environments"),
-    ({"num_envs": 10**20}, "whole number from 1 to 1000000"),
-    ({"max_steps": 10**30}, "whole number from 1 to 2147483647"),
-    ({"scenario": None}, "a scenario must be a Scenario or the path of its file, not None"),
-    ({"edition": "newest"}, "unknown edition 'newest'; allowed: current, leaderboard"),
-    ({"green_agent": "busy"}, "unknown green agent 'busy'; allowed: sleep, active"),
-    ({"scenario": "nowhere.toml"}, "nowhere.toml: cannot read the scenario file"),
-]
-
-
-@pytest.mark.parametrize(("options", "complaint"), BAD_SETTINGS)
-def test_impossible_settings_are_refused(options: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        CageVectorEnv(**options)
-
-
-@pytest.mark.parametrize(
-    ("seed", "options", "complaint"),
-    [
-        (-1, None, "a seed must be a whole number"),
-        (True, None, "a seed must be a whole number"),
-        (1.5, None, "a seed must be a whole number"),
-        ([1, 2], None, "2 seeds were given for 3 environments"),
-        ([1, 2, "x"], None, "a seed must be a whole number from 0 to 2\\*\\*64 - 1, not 'x'"),
-        (0, {"speed": 9}, "unknown reset option 'speed'; allowed: red_agent, reset_mask"),
-        (0, {"red_agent": "nobody"}, "unknown red agent 'nobody'"),
-        (0, {"reset_mask": np.zeros(3, bool)}, "reset_mask must be a bool array of shape"),
-        (0, {"reset_mask": [True] * 3}, "reset_mask must be a bool array of shape"),
-    ],
-)
-def test_a_bad_reset_is_refused(seed: Any, options: dict[str, Any] | None, complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        CageVectorEnv(3).reset(seed=seed, options=options)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.errors import UserError
+from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.printing import (
     print_bench_env,
     print_bench_search,
@@ -93,7 +93,9 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 def replay(
     files: Annotated[list[Path] | None, typer.Argument(help="Recorded traces (.npz).", show_default=False)] = None,
     edition: Edition = "current",
-    live: Annotated[int, typer.Option(help="Play so many games of genuine CybORG now, instead of files.")] = 0,
+    live: Annotated[
+        int | None, typer.Option(help="Play so many games of genuine CybORG now, instead of files.", show_default=False)
+    ] = None,
     blue: Annotated[
         list[str] | None, typer.Option(help="Live: policy file, run or reference defender; can be repeated.")
     ] = None,
@@ -112,11 +114,11 @@ def replay(
 
     Exit code 0: every step agrees. 1: some differ. 2: a file cannot be replayed.
     """
-    if live and files:
+    if live is not None and files:
         raise UserError("give either files or --live, not both.")
-    if not live and not files:
+    if live is None and not files:
         raise UserError("give the files of recorded games, or --live with a number of games.")
-    if live:
+    if live is not None:
         from workflow_rl.replay_command import replay_live
 
         if edition != "current":
@@ -172,7 +174,13 @@ def train(
                 log(event)
             show(line(event), event["update"], run.config.max_updates)
 
-        result = train_workflow(run.config, run, hear)
+        try:
+            result = train_workflow(run.config, run, hear)
+        except SimulatorError as error:
+            raise SimulatorError(f"{str(error)[:-1]}; to go on: workflow-rl train --resume {run.path}") from error
+        except KeyboardInterrupt:
+            say(f"To go on: workflow-rl train --resume {run.path}")
+            raise
     if log:
         log.close()
     run.close()

@@ -258,9 +258,10 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         seeds = seeds_of(seed, self.num_envs, self.np_random)
         if seeds is None and not self._started.all():
             seeds = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
+        new = self._spread(options["red_agent"]) if "red_agent" in options else None
         with self._guarded():
-            if "red_agent" in options:
-                new, old = self._spread(options["red_agent"]), self.envs.get_attr("red_agent")
+            if new is not None:
+                old = self.envs.get_attr("red_agent")
                 self.envs.set_attr("red_agent", [n if c else o for n, o, c in zip(new, old, chosen, strict=True)])
             listed = [None] * self.num_envs if seeds is None else [int(one) for one in seeds]
             mask = None if chosen.all() else {"reset_mask": chosen}

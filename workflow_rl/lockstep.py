@@ -38,8 +38,7 @@ def live_lockstep(
 ) -> dict[str, Any]:
     """Plays ``n_episodes`` games of genuine CybORG and the same games in the engine, and counts steps that differ.
 
-    The games are dealt out to all combinations of opponent, green agent and blue, as evenly as they go; one with
-    fewer than one game for each is refused.
+    The games are dealt out to all combinations of opponent, blue and green agent in turn, opponents first.
 
     Args:
         n_episodes: number of games.
@@ -52,17 +51,14 @@ def live_lockstep(
         cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
         progress: told how many more games are done.
     """
-    kinds = list(product(red_agents, green_agents, blues))
-    if not len(kinds) <= n_episodes <= MOST_EPISODES:
-        raise UserError(
-            f"the number of games must be from {len(kinds)} (one for each of {len(red_agents)} red x "
-            f"{len(green_agents)} green x {len(blues)} blue agents) to {MOST_EPISODES}, not {n_episodes}."
-        )
+    if not 1 <= n_episodes <= MOST_EPISODES:
+        raise UserError(f"the number of games must be from 1 to {MOST_EPISODES}, not {n_episodes}.")
+    kinds = list(product(green_agents, blues, red_agents))
     check_seed(seed)
     package, scenario = load_cyborg(cyborg_path), load_scenario()
     total, games = ReplayResult(), []
     numbers = np.arange(n_episodes)
-    for kind, (red, green, blue) in enumerate(kinds):
+    for kind, (green, blue, red) in enumerate(kinds[:n_episodes]):
         seeds = seed + numbers[numbers % len(kinds) == kind]
         options = {"red_agent": red, "green_agent": green, "edition": package.edition, "cyborg_path": cyborg_path}
         found = ReplayResult()

@@ -143,6 +143,10 @@ def print_challenge(figures: dict[str, Any]) -> None:
         )
 
 
+def _compliance(found: dict[str, float]) -> str:
+    return f"{found['compliance']:.3f}" if found["counted_fixes"] else "undefined"
+
+
 def print_cells(figures: dict[str, Any]) -> None:
     """Mean returns of a policy, and how it follows its workflow."""
     lengths = list(next(iter(figures["cells"].values())))
@@ -157,7 +161,7 @@ def print_cells(figures: dict[str, Any]) -> None:
     if "compliance" in figures:
         columns += ["compliance", "counted fixes"]
         for row, found in zip(rows, figures["compliance"].values(), strict=True):
-            row += [f"{found['compliance']:.3f}", f"{found['counted_fixes']:.1f}"]
+            row += [_compliance(found), f"{found['counted_fixes']:.1f}"]
     table(title, columns, rows)
     print(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
 

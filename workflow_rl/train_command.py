@@ -78,7 +78,8 @@ def line(event: dict[str, Any]) -> str:
             words.append(f"compliance {event['compliance']:.3f} ± {event['compliance_spread']:.3f}")
         words.append(f"fixes {event['counted_fixes']:5.1f}")
     words.append(f"entropy {event['entropy']:.2f}")
-    words.append(f"{event['transitions_per_s'] / 1e6:.2f} M transitions/s")
+    rate = event["transitions_per_s"]
+    words.append(f"{rate / 1e6:.2f} M transitions/s" if rate >= 1e5 else f"{rate:,.0f} transitions/s")
     return "  ".join(words)
 
 
