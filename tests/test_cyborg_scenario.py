@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ORACLE
-from workflow_rl.bench import cyborg_speed
+from workflow_rl.bench_cyborg import cyborg_speed
 from workflow_rl.cyborg_scenario import cyborg_scenario
 from workflow_rl.scenario import Scenario
 
@@ -61,4 +61,4 @@ def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any
 def test_genuine_cyborg_can_be_measured_with_the_exported_scenario() -> None:
     state = random.getstate()
     assert cyborg_speed("bline", 0.2) > 0
-    assert random.getstate() == state  # it runs in a process of its own
+    assert random.getstate() == state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import platform
 import resource
@@ -20,7 +19,7 @@ from workflow_rl.engine import STATE_DTYPE
 from workflow_rl.engine.compiled import CACHE_VARIABLE
 from workflow_rl.engine.step import step_envs
 from workflow_rl.env import CageEnv, CageVectorEnv
-from workflow_rl.errors import MissingExtraError, UserError
+from workflow_rl.errors import UserError
 
 SIZES = (1, 25, 200, 1000, 4096)
 REFERENCE_SIZE = 200
@@ -55,9 +54,12 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, sa
             "single_env_steps_per_s": _single_speed(red_agent, seconds),
         }
     headline = red_agents[-1]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cyborg = None
     if with_cyborg and importlib.util.find_spec("csle_cyborg") is not None:
         say(f"genuine CybORG against {headline}")
+        from workflow_rl.bench_cyborg import cyborg_speed  # only now: it imports torch
+
         cyborg = cyborg_speed(headline, max(5.0, 5 * seconds))
     elif with_cyborg:
         say("genuine CybORG is not installed (extra: cyborg); no ratio")
@@ -73,7 +75,7 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, sa
         "cold_start_s": cold,
         "cached_start_s": cached,
         "bytes_per_env": STATE_DTYPE.itemsize,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_mb": memory,
         "machine": machine(),
     }
 
@@ -152,16 +154,6 @@ def _start_up() -> tuple[float, float]:
             subprocess.run([sys.executable, "-c", FIRST_STEP], env=environment, check=True, capture_output=True)
             times.append(time.perf_counter() - start)
     return times[0], times[1]
-
-
-def cyborg_speed(red_agent: str, seconds: float) -> float:
-    """Steps per second of genuine CybORG in a process of its own: uniform blue, episodes of 100 steps."""
-    command = [sys.executable, "-m", "workflow_rl.cyborg_bench", red_agent, str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MissingExtraError(f"genuine CybORG does not run here ({reason}); pip install 'workflow-rl[cyborg]'.")
-    return float(json.loads(done.stdout.splitlines()[-1])["steps_per_s"])
 
 
 def _processor() -> str:

@@ -11,6 +11,7 @@ import typer
 
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.printing import (
+    print_bench_cyborg,
     print_bench_env,
     print_bench_search,
     print_bench_train,
@@ -327,6 +328,22 @@ def bench_train_command(
 
     figures = bench_train(updates, plain_updates, say)
     show_result(figures, as_json, lambda: print_bench_train(figures))
+
+
+@bench_app.command("cyborg")
+def bench_cyborg_command(
+    updates: Annotated[int, typer.Option(help="Updates on genuine CybORG, per red agent.")] = 3,
+    native_updates: Annotated[int, typer.Option(help="Updates on the native engine, per red agent.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Transitions per second of training on 25 processes of genuine CybORG, beside the native engine."""
+    from workflow_rl.backends import Backend, check_backend
+
+    check_backend(Backend("cyborg"))
+    from workflow_rl.bench_cyborg import bench_cyborg
+
+    figures = bench_cyborg(updates, native_updates, say)
+    show_result(figures, as_json, lambda: print_bench_cyborg(figures))
 
 
 @bench_app.command("search")

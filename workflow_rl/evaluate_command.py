@@ -13,7 +13,12 @@ from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 
 DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
-LIVE_BLUES = ("random", "reactive-remove", str(Path(__file__).parent / "data" / "universal-meander-0.safetensors"))
+_TRAINED = "universal-meander-0"
+LIVE_BLUES = {  # of a lockstep: chance, a rule, and a network
+    "random": "random",
+    "reactive-remove": "reactive-remove",
+    _TRAINED: str(Path(__file__).parent / "data" / f"{_TRAINED}.safetensors"),
+}
 LIVE_WORKFLOW = "user,op_server,enterprise,op_host,defender"
 
 

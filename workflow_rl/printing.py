@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LINES = 5.0
+REDS = ("bline", "meander")  # opponents of the measurements
 
 
 def show_result(value: dict[str, Any], as_json: bool, show: Callable[[], None]) -> None:
@@ -184,13 +185,28 @@ def print_bench_env(figures: dict[str, Any]) -> None:
     print(f"Memory: {figures['bytes_per_env']} bytes per environment, peak {figures['peak_memory_mb']:.0f} MB")
 
 
+def print_bench_cyborg(figures: dict[str, Any]) -> None:
+    """Training on genuine CybORG and on the native engine."""
+    n = figures["processes"]
+    names = (
+        ("cyborg", f"CybORG, {n} processes"),
+        ("native", f"native, {n} environments"),
+        ("native_200", "native, 200"),
+    )
+    rows = [[what, *(f"{figures[red][f'{name}_transitions_per_s']:,.0f}" for red in REDS)] for name, what in names]
+    rows.append(["ratio", *(f"{figures[red]['ratio']:,.0f} x" for red in REDS)])
+    rows.append(["ratio with 200", *(f"{figures[red]['ratio_200']:,.0f} x" for red in REDS)])
+    table("Training, transitions per second", ["", *REDS], rows)
+    print(f"Start of {n} processes and first reset: {figures['start_s']:.1f} s")
+
+
 def print_bench_train(figures: dict[str, Any]) -> None:
     """Speeds of training."""
     rows = [
         [f"fast path, {red}, {figures['updates']} updates from scratch", f"{figures[red]['transitions_per_s']:,.0f}"]
-        for red in ("bline", "meander")
+        for red in REDS
     ]
-    for red in ("bline", "meander"):
+    for red in REDS:
         rate = figures[red]["sb3_transitions_per_s"]
         rows.append([f"stable-baselines3, {red}", "not installed" if rate is None else f"{rate:,.0f}"])
     for name in ("plain", "network_only", "plain_two_threads", "one_process", "two_process"):

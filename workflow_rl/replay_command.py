@@ -46,6 +46,7 @@ def replay_live(
 
     reds = tuple(dict.fromkeys(parse_red_agents(red_agents)))
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in green_agents.split(",")))
-    named = {name: blue_named(name, LIVE_WORKFLOW) for name in blues or LIVE_BLUES}
+    chosen = {name: name for name in blues} or LIVE_BLUES
+    named = {name: blue_named(policy, LIVE_WORKFLOW) for name, policy in chosen.items()}
     with progress("live games", games) as advance:
         return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance)

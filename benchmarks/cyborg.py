@@ -1,0 +1,109 @@
+"""Genuine CybORG beside the engine: ``python -m benchmarks.cyborg lockstep|transfer|speed|oracle``, all stored."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.results import write_result
+from workflow_rl.backends import NATIVE, Backend
+from workflow_rl.bench_cyborg import bench_cyborg
+from workflow_rl.config import check_jobs, make_config
+from workflow_rl.cyborg_env import CyborgVectorEnv
+from workflow_rl.evaluate_command import evaluate_named, in_standard_errors
+from workflow_rl.replay_command import replay_live
+from workflow_rl.run_store import Run
+from workflow_rl.traces import load_trace
+from workflow_rl.trainer import train_workflow
+
+GAMES = 1080  # 60 of each kind of lockstep
+EPISODES, NATIVE_EPISODES = 400, 20_000  # of a transfer, per red agent
+ENTERPRISE_FIRST = "enterprise,op_server,user,op_host,defender"
+USER_FIRST = "user,op_server,enterprise,op_host,defender"
+POLICIES = {
+    "general": {"red_agent": "bline"},
+    "enterprise first": {"red_agent": "bline", "workflow": ENTERPRISE_FIRST},
+    "user first, Meander": {"red_agent": "meander", "workflow": USER_FIRST},
+}
+ORACLE = Path(__file__).parents[2] / "shared" / "cage2-oracle"
+
+
+def lockstep() -> dict[str, Any]:
+    """All opponents, three blues, green asleep and acting; every step compared."""
+    return replay_live(GAMES, (), "bline,meander,sleep", "sleep,active", None, 0, "")
+
+
+def transfer(folder: Path) -> dict[str, Any]:
+    """Three policies trained on the engine, played against every red agent on both simulators."""
+    figures: dict[str, Any] = {"episodes": EPISODES, "native_episodes": NATIVE_EPISODES, "policies": {}}
+    apart = []
+    for name, task in POLICIES.items():
+        path = folder / name.replace(" ", "-").replace(",", "")
+        if not (path / "policy.safetensors").exists():
+            with closing(Run.create(path, make_config(**task))) as run:
+                train_workflow(run.config, run)
+        tables = [
+            evaluate_named(str(path), "bline,meander,sleep", "current", n, 7, False, "", backend, lambda _: None)
+            for backend, n in ((Backend("cyborg", "", check_jobs(None)), EPISODES), (NATIVE, NATIVE_EPISODES))
+        ]
+        cyborg, native = tables
+        difference = {
+            red: {length: in_standard_errors(cell, native["cells"][red][length]) for length, cell in row.items()}
+            for red, row in cyborg["cells"].items()
+        }
+        apart += [abs(value) for row in difference.values() for value in row.values()]
+        kept = ("cells", "total", "total_standard_error", "compliance")
+        figures["policies"][name] = {
+            "task": task,
+            "cyborg": {key: cyborg[key] for key in kept if key in cyborg},
+            "native": {key: native[key] for key in kept if key in native},
+            "difference": difference,
+        }
+    return figures | {"cyborg": cyborg["cyborg"], "largest_difference": max(apart), "cells": len(apart)}
+
+
+def oracle() -> dict[str, Any]:
+    """Plays every recorded game of the oracle again from its seed and actions, with our scenario and recorder."""
+    games = steps = 0
+    wrong: dict[str, int] = {}
+    for path in sorted(ORACLE.glob("traces-*.npz")):
+        trace, seeds = load_trace(path), np.load(path)["seed"]
+        red = ("bline", "meander", "sleep")[int(trace["red_agent"][0])]
+        jobs = check_jobs(None)
+        with closing(CyborgVectorEnv(jobs, red_agent=red, max_steps=None, record=True)) as envs:
+            for first in range(0, trace.n_episodes, jobs):
+                rows = np.arange(first, first + jobs) % trace.n_episodes
+                kept = min(jobs, trace.n_episodes - first)
+                envs.reset(seed=seeds[rows].tolist())
+                for step in range(trace.max_steps):
+                    record = envs.step(trace["blue_action"][rows, step].astype(int))[-1]["record"]
+                    for name in (name for name in record if not name.startswith("_")):
+                        differs = (record[name] != trace[name][rows, step]).reshape(jobs, -1).any(axis=1)
+                        wrong[name] = wrong.get(name, 0) + int(differs[:kept].sum())
+                    steps += kept
+        games += trace.n_episodes
+    return {"games": games, "steps": steps, "differences": sum(wrong.values()), "differences_by_array": wrong}
+
+
+def main() -> None:
+    """Measures what was asked for."""
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    command = f"python -m benchmarks.cyborg {what}"
+    if what == "lockstep":
+        write_result("cyborg_lockstep", command, lockstep())
+    elif what == "transfer":
+        write_result("cyborg_transfer", command, transfer(Path("runs") / "benchmark-transfer"))
+    elif what == "speed":
+        write_result("cyborg_speed", command, bench_cyborg(4, 200, print))
+    elif what == "oracle":
+        write_result("cyborg_oracle", command, oracle())
+    else:
+        sys.exit("say what: lockstep, transfer, speed or oracle")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Genuine CybORG measured: steps per second, start of its processes, and training on it beside the native engine."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import closing
+from typing import Any
+
+import torch
+
+from workflow_rl.bench import Say, machine
+from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.cyborg_env import CyborgVectorEnv
+from workflow_rl.cyborg_sim import CyborgGame, load_cyborg
+from workflow_rl.errors import UserError
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.trainer import MAIN, Training
+
+EPISODE = 100
+PROCESSES = 25  # as in the design documents
+
+
+def cyborg_speed(red_agent: str, seconds: float) -> float:
+    """Steps per second of genuine CybORG behind its own wrapper: uniform blue, whole episodes, resets not timed."""
+    scenario, callers = load_scenario(), random.getstate()
+    game = CyborgGame(load_cyborg(), red_agent, "sleep", scenario)
+    actions = random.Random(1)
+    steps, elapsed = 0, 0.0
+    try:
+        random.seed(0)
+        while elapsed < seconds:
+            game.wrapper.reset()
+            start = time.perf_counter()
+            for _ in range(EPISODE):
+                game.wrapper.step(actions.randrange(scenario.n_actions))
+            elapsed += time.perf_counter() - start
+            steps += EPISODE
+    finally:
+        random.setstate(callers)
+    return steps / elapsed
+
+
+def bench_cyborg(updates: int, native_updates: int, say: Say) -> dict[str, Any]:
+    """Transitions per second of training on 25 processes of genuine CybORG, and on the native engine, in one run.
+
+    The task is the same for both: a general policy from scratch, 25 environments, 100 steps, 4 epochs. The native
+    engine is also measured with its usual 200 environments.
+
+    Args:
+        updates: on CybORG, per red agent.
+        native_updates: on the native engine, per red agent.
+        say: told what is going on.
+    """
+    if updates < 1 or native_updates < 1:
+        raise UserError(f"the numbers of updates must be at least 1, not {updates} and {native_updates}.")
+    torch.set_num_threads(1)
+    say(f"start of {PROCESSES} processes")
+    load_cyborg()
+    start = time.perf_counter()
+    with closing(CyborgVectorEnv(PROCESSES)) as envs:
+        envs.reset(seed=0)
+        figures: dict[str, Any] = {"start_s": time.perf_counter() - start, "processes": PROCESSES}
+    for red in ("bline", "meander"):
+        say(f"training on CybORG against {red}, {updates} updates")
+        cyborg = _rate(_config(red, "cyborg", PROCESSES), updates)
+        say("training on the native engine")
+        same, usual = (_rate(_config(red, "native", n), native_updates) for n in (PROCESSES, 200))
+        figures[red] = {
+            "cyborg_transitions_per_s": cyborg,
+            "native_transitions_per_s": same,
+            "native_200_transitions_per_s": usual,
+            "ratio": same / cyborg,
+            "ratio_200": usual / cyborg,
+        }
+    return figures | {"machine": machine()}
+
+
+def _config(red: str, backend: str, n_envs: int) -> TrainConfig:
+    return make_config(
+        "general", red_agent=red, backend=backend, n_envs=n_envs, lr=0.002, epochs=4, entropy=0.0, anneal=False
+    )
+
+
+def _rate(config: TrainConfig, updates: int) -> float:
+    """Transitions per second after a first update, which compiles."""
+    with closing(Training(config, MAIN, None)) as training:
+        training.step()
+        start = time.perf_counter()
+        for _ in range(updates):
+            training.step()
+        return updates * config.batch / (time.perf_counter() - start)
