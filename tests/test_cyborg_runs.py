@@ -1,0 +1,158 @@
+"""Training, searching and evaluating on genuine CybORG."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from tests.helpers import assert_refused, run, run_json, same
+from workflow_rl import CageVectorEnv, make_config, train_workflow
+from workflow_rl.backends import NATIVE, Backend
+from workflow_rl.collect import PlainCollector, workflow_codes
+from workflow_rl.config import TrainConfig
+from workflow_rl.errors import SimulatorError
+from workflow_rl.evaluate_command import evaluate_named, in_standard_errors
+from workflow_rl.policy_evaluation import evaluate_network
+from workflow_rl.policy_file import load_policy
+from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.run_store import Run
+from workflow_rl.workflow import Workflow
+
+pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+
+UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
+ORDER = "enterprise,op_server,user,op_host,defender"
+SMALL: dict[str, Any] = {
+    "workflow": ORDER, "warm_start": str(UNIVERSAL), "backend": "cyborg", "n_envs": 2, "max_steps": 20,
+    "update_steps": 30, "max_episodes": 9, "min_episodes": 9, "n_eval_episodes": 3, "checkpoint_updates": 2,
+}  # fmt: skip
+
+
+def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_policy(tmp_path: Path) -> None:
+    config = make_config(**SMALL)
+    with closing(Run.create(tmp_path / "whole", config)) as whole:
+        expected = train_workflow(config, whole)
+    events: list[dict[str, Any]] = []
+
+    def kill(event: dict[str, Any]) -> None:
+        events.append(event)
+        if event["update"] == 5:  # one after the second checkpoint, which was in the middle of an episode
+            import multiprocessing
+
+            os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
+
+    with closing(Run.create(tmp_path / "killed", config)) as killed, pytest.raises(SimulatorError, match="by SIGKILL"):
+        train_workflow(config, killed, kill)
+    with closing(Run.open(tmp_path / "killed")) as resumed:
+        found = train_workflow(resumed.config, resumed)
+    assert [event["update"] for event in resumed.events()] == list(range(1, 7))
+    policies = [(tmp_path / name / "policy.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert policies[0] == policies[1]
+    assert (found.mean_return, found.compliance) == (expected.mean_return, expected.compliance)
+    assert found.counted_fixes > 0
+    assert len(events) == 5
+
+
+def test_an_evaluation_on_cyborg_does_not_depend_on_the_number_of_processes() -> None:
+    policy = load_policy(UNIVERSAL)
+    workflows = (Workflow.parse(ORDER),)
+    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
+    found = [
+        evaluate_network(
+            ppo, workflows, "bline,meander", "current", 5, 25, 1, (2,), False, (25,), Backend("cyborg", "", n)
+        )
+        for n in (1, 2)
+    ]
+    assert found[0].by_workflow == found[1].by_workflow
+    assert same(found[0].episode_returns, found[1].episode_returns)
+    assert found[0].counted_fixes > 1
+    tables = [
+        evaluate_named("random", "bline", "current", 3, 0, False, "", Backend("cyborg", "", n), lambda _: None)
+        for n in (1, 3)
+    ]
+    assert tables[0] == tables[1]
+    assert tables[0]["cells"]["bline"]["100"]["standard_deviation"] > 0
+
+
+def test_the_two_ways_to_play_greedily_agree() -> None:
+    """The plain collector, which CybORG needs, and the compiled rollout."""
+    workflows = (Workflow.parse(ORDER),)
+    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), load_policy(UNIVERSAL).net)
+    compiled = evaluate_network(ppo, workflows, "meander", "current", 20, 60, 3, (4,), greedy=True)
+    from workflow_rl.collect import ENVIRONMENTS, POLICY, derive_seeds
+
+    config = TrainConfig(update_steps=60, max_steps=60, alignment_lambda=0.0, device="cpu")
+    collector = PlainCollector(CageVectorEnv(20, red_agent="meander", max_steps=None), config, workflows, greedy=True)
+    collector.start(derive_seeds(3, (4, ENVIRONMENTS), 20), derive_seeds(3, (4, POLICY), 20))
+    rewards = collector.collect(ppo).batch.rewards
+    np.testing.assert_allclose(rewards.sum(axis=1), compiled.episode_returns, rtol=1e-5)
+
+
+def test_the_challenges_table_stands_beside_the_native_engines() -> None:
+    found = run_json(
+        "evaluate", "reactive-restore", "--backend", "cyborg", "--protocol", "challenge", "--episodes", "6"
+    )
+    assert found["protocol"] == "challenge"
+    assert found["cyborg"] == "csle-cyborg 0.0.3"
+    assert (found["episodes"], found["native"]["episodes"]) == (6, 1000)
+    for table in (found, found["native"]):
+        cells = [cell for row in table["cells"].values() for cell in row.values()]
+        assert [*table["cells"]] == ["bline", "meander", "sleep"]
+        assert [*table["cells"]["bline"]] == ["30", "50", "100"]
+        assert all({"mean", "standard_error"} <= set(cell) for cell in cells)
+        assert table["total"] == pytest.approx(sum(cell["mean"] for cell in cells))
+    assert all(abs(value) < 5 for row in found["difference"].values() for value in row.values())
+    assert found["difference"]["sleep"] == {"30": 0.0, "50": 0.0, "100": 0.0}
+
+
+def test_the_total_has_the_error_of_games_that_serve_for_all_lengths() -> None:
+    table = evaluate_named("random", "bline,meander", "current", 500, 0, False, "", NATIVE, lambda _: None)
+    others = [
+        evaluate_named("random", "bline,meander", "current", 500, seed, False, "", NATIVE, lambda _: None)["total"]
+        for seed in range(1, 41)
+    ]
+    assert 0.7 < table["total_standard_error"] / np.std(others, ddof=1) < 1.4
+
+
+def test_differences_are_judged_by_the_spread_of_both_samples() -> None:
+    quiet = {"mean": 0.0, "standard_deviation": 0.0, "episodes": 10}
+    wide = {"mean": -0.1, "standard_deviation": 1.0, "episodes": 1000}
+    assert in_standard_errors(quiet, quiet) == 0
+    assert in_standard_errors(quiet, wide) == pytest.approx(0.1 / (math.sqrt(999 / 1008) * math.sqrt(0.101)))
+    assert in_standard_errors(quiet, quiet | {"mean": 1.0}) == -math.inf
+
+
+def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
+    size = ["--n-envs", "2", "--max-steps", "20", "--update-steps", "20", "--max-episodes", "1", "--min-episodes", "1"]
+    count = ["--n-workflows", "2", "--replicates", "1", "--n-eval-episodes", "3", "--jobs", "2"]
+    found = run_json("search", "--backend", "cyborg", *size, *count, "--run-dir", tmp_path / "run")
+    assert len(found["ranking"]) == 2
+    assert Path(found["run"], "policy.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["evaluate", "sleep", "--backend", "cybrog"], "unknown backend 'cybrog'; allowed: native, cyborg."),
+        (["evaluate", "sleep", "--cyborg-path", "x"], "a path of CybORG was given, but the backend is native"),
+        (["evaluate", "sleep", "--backend", "cyborg", "--cyborg-path", "x"], "x: no checkout of CybORG"),
+        (["evaluate", "sleep", "--backend", "cyborg", "--jobs", "0"], "jobs must be from 1 to 1000, not 0."),
+        (["evaluate", "sleep", "--backend", "cyborg", "--edition", "leaderboard"], "plays the current edition"),
+        (["evaluate", "sleep", "--protocol", "x"], "unknown protocol 'x'; allowed: challenge."),
+        (["evaluate", "sleep", "--protocol", "challenge", "--red-agent", "bline"], "plays all red agents"),
+        (["train", "--backend", "cyborg", "--path", "fast"], "path 'fast' is that of the native engine"),
+        (["train", "--backend", "x"], "unknown backend 'x'; allowed: native, cyborg."),
+        (["bench", "cyborg", "--updates", "0"], "the numbers of updates must be at least 1, not 0 and 100."),
+    ],
+)
+def test_what_cannot_be_on_cyborg_is_refused(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+    assert_refused(run(*arguments, cwd=tmp_path), complaint)
+    assert not list(tmp_path.iterdir())

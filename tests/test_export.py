@@ -1,0 +1,178 @@
+"""The exported agent: numpy alone, our policy's actions, and CybORG's own evaluation loop."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from tests.helpers import assert_refused, run
+from workflow_rl import CageVectorEnv, UserError, load_policy
+from workflow_rl.collect import workflow_codes
+from workflow_rl.config import TrainConfig
+from workflow_rl.export import export_agent
+from workflow_rl.policy_file import PolicyFile, save_policy
+from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.rollout import sample_actions
+from workflow_rl.workflow import Workflow
+
+UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
+ORDER = "enterprise,op_server,user,op_host,defender"
+
+
+def agent_in(folder: Path) -> ModuleType:
+    """The exported module, as it lies there."""
+    spec = importlib.util.spec_from_file_location("exported_agent_in_a_folder", folder / "agent.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def general_policy(path: Path) -> Path:
+    """A general policy file with weights that make it act in many ways."""
+    import torch
+
+    from workflow_rl import OrderConditionedActorCritic
+
+    torch.manual_seed(0)
+    net = OrderConditionedActorCritic(n_code=0)
+    with torch.no_grad():
+        for weights in net.actor.parameters():
+            weights.mul_(2)
+    save_policy(path, PolicyFile(net, "", False, "bline", "current"))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["workflow", "general"])
+def test_the_agent_acts_as_our_policy_on_ten_thousand_observations(tmp_path: Path, kind: str) -> None:
+    source, order = (UNIVERSAL, ORDER) if kind == "workflow" else (general_policy(tmp_path / "general"), "")
+    export_agent(source, tmp_path / "agent", order)
+    module = agent_in(tmp_path / "agent")
+    envs = CageVectorEnv(100, red_agent="bline,meander")
+    envs.reset(seed=0)
+    ppo = ParallelOrderConditionedPPO(
+        TrainConfig(device="cpu"), workflow_codes((Workflow.parse(order),) if order else ()), load_policy(source).net
+    )
+    sampling, greedy = module.Agent(seed=77), module.Agent(greedy=True)
+    generators = np.array([77], np.uint64)
+    chosen = set()
+    for _ in range(100):
+        observations = (envs.packed_observations[:, None] >> np.arange(52) & 1).astype(int)
+        probabilities = ppo.probabilities(envs.packed_observations)
+        actions = []
+        for observation, expected in zip(observations, probabilities, strict=True):
+            np.testing.assert_allclose(sampling.probabilities(observation), expected, atol=2e-6)
+            assert greedy.get_action(observation, 145) == expected.argmax()
+            actions.append(sampling.get_action(observation, 145))
+            assert actions[-1] == sample_actions(expected[None].copy(), generators)[0]
+        chosen |= set(actions)
+        envs.step(actions)
+    assert len(chosen) > 20
+
+
+def test_the_agent_needs_neither_torch_nor_this_package(tmp_path: Path) -> None:
+    export_agent(UNIVERSAL, tmp_path / "agent", ORDER, greedy=True)
+    code = (
+        "import sys; sys.path.insert(0, '.'); "
+        "sys.modules.update({name: None for name in ('torch', 'workflow_rl', 'safetensors', 'gymnasium', 'scipy')}); "
+        "from agent import Agent; agent = Agent(); agent.end_episode(); "
+        "print(agent.get_action([0] * 52, 145), agent.workflow, agent.greedy)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path / "agent", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(rf"\d+ {ORDER} True\n", done.stdout)
+
+
+def test_the_agent_refuses_an_observation_of_another_size(tmp_path: Path) -> None:
+    export_agent(UNIVERSAL, tmp_path / "agent", ORDER)
+    agent = agent_in(tmp_path / "agent").Agent()
+    with pytest.raises(ValueError, match="must have 52 numbers, not 11293"):
+        agent.get_action(np.zeros(11293), 145)
+
+
+def test_the_agent_plays_in_cyborgs_own_evaluation_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of csle-cyborg's evaluation.py is executed; what it lacks is supplied around it.
+
+    It cannot run as it is published: it opens a scenario file that the package does not have, writes into the package's
+    folder, asks for names and a git commit, and expects the four values of an older Gym. Episodes: 2 instead of 100.
+    """
+    pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+    import csle_cyborg.agents.simple_agents.blue_load_agent as load_agent
+    import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
+    import csle_cyborg.main as simulator
+
+    from workflow_rl.cyborg_scenario import cyborg_scenario
+    from workflow_rl.scenario_file import load_scenario
+
+    spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
+    assert spec is not None
+    assert spec.origin is not None
+    text = Path(spec.origin).read_text()
+    assert "MAX_EPS = 100" in text
+    export_agent(UNIVERSAL, tmp_path / "agent", ORDER)
+    exported = agent_in(tmp_path / "agent")
+
+    class OldWrapper(wrappers.ChallengeWrapper):  # type: ignore[misc]
+        def step(self, action: Any = None) -> Any:
+            return super().step(action)[:4]
+
+    class Main(simulator.Main):  # type: ignore[misc]
+        def __init__(self, _: str, *arguments: Any, **options: Any) -> None:
+            super().__init__(cyborg_scenario(load_scenario()), *arguments, **options)
+
+    (tmp_path / "Evaluation").mkdir()
+    monkeypatch.setattr(load_agent, "BlueLoadAgent", exported.Agent)
+    monkeypatch.setattr(wrappers, "ChallengeWrapper", OldWrapper)
+    monkeypatch.setattr(simulator, "Main", Main)
+    monkeypatch.setattr(inspect, "getfile", lambda _: str(tmp_path / "CybORG.py"))
+    monkeypatch.setattr(inspect, "getsource", lambda _: "def wrap(env):\n    return ChallengeWrapper(env)")
+    monkeypatch.setattr("builtins.input", lambda _: "test")
+    monkeypatch.setattr(subprocess, "check_output", lambda _: b"0" * 40)
+    exec(compile(text.replace("MAX_EPS = 100", "MAX_EPS = 2"), spec.origin, "exec"), {"__name__": "__main__"})
+    (written,) = (tmp_path / "Evaluation").glob("*_Agent.txt")
+    found = re.findall(r"steps: (\d+), adversary: (\w+), mean: (\S+),", written.read_text())
+    reds = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
+    assert [(int(steps), red) for steps, red, _ in found] == [(n, red) for n in (30, 50, 100) for red in reds]
+    assert all(-150 < float(mean) <= 0 for *_, mean in found)
+    assert all(float(mean) > -2 for _, red, mean in found if red == "SleepAgent")
+    assert (
+        len(re.findall(r"'(?:Remove|Restore) \w+', '(?:ExploitRemoteService|PrivilegeEscalate)", written.read_text()))
+        > 10
+    )
+
+
+def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path) -> None:
+    result = export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
+    assert result["files"] == ["README.md", "agent.py", "policy.safetensors"]
+    assert load_policy(tmp_path / "a" / "b").universal
+    with pytest.raises(UserError, match="exists already; give a new folder"):
+        export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
+    (tmp_path / "empty").mkdir()
+    export_agent(UNIVERSAL, tmp_path / "empty", ORDER)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "empty"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([UNIVERSAL, "new"], "the policy follows any workflow: say which one with --workflow."),
+        ([UNIVERSAL, "new", "--workflow", "user,enterprise"], "is missing from the workflow"),
+        (["nowhere", "new"], "nowhere: no such file."),
+        ([ROOT / "README.md", "new"], "damaged, or not one of our files"),
+        ([UNIVERSAL, "/proc/new", "--workflow", ORDER], "/proc/new: cannot be written"),
+    ],
+)
+def test_an_export_that_cannot_be_is_refused(tmp_path: Path, arguments: list[str | Path], complaint: str) -> None:
+    assert_refused(run("export", *arguments, cwd=tmp_path), complaint)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,113 @@
+"""The recorder tells the truth, and the engine keeps step with genuine CybORG while it plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import DATA
+from tests.helpers import assert_refused, run, run_json
+from workflow_rl import CyborgVectorEnv
+from workflow_rl.cyborg_recorder import Recorder
+from workflow_rl.evaluate_command import LIVE_BLUES, LIVE_WORKFLOW, blue_named
+from workflow_rl.evaluation import reference_policy
+from workflow_rl.lockstep import live_lockstep
+from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.traces import TRACE_RED_AGENTS
+
+pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+
+PER_RED = 20  # live games in the tests; `workflow-rl replay --live N` plays more
+
+
+@pytest.mark.parametrize("red", TRACE_RED_AGENTS)
+def test_the_recorder_writes_down_what_the_recordings_of_others_say(red: str) -> None:
+    """From the seed and the actions of a recorded game alone it gets every array of the recording."""
+    recorded = dict(np.load(DATA / "sample-current.npz"))
+    rows = np.flatnonzero(recorded["red_agent"] == TRACE_RED_AGENTS.index(red))[:8:2]
+    compared: set[str] = set()
+    with closing(CyborgVectorEnv(2, red_agent=red, max_steps=None, record=True)) as envs:
+        for pair in rows.reshape(-1, 2):
+            envs.reset(seed=recorded["seed"][pair].tolist())
+            for step in range(100):
+                record = envs.step(recorded["blue_action"][pair, step].astype(int))[-1]["record"]
+                for name in (name for name in record if not name.startswith("_")):
+                    assert np.array_equal(record[name], recorded[name][pair, step]), (name, step)
+                    compared.add(name)
+    assert len(compared) == 19
+    assert {"detect", "exploit_result", "red_ports", "n_removable", "collision"} <= compared
+
+
+@pytest.mark.parametrize("red", RED_AGENTS)
+def test_the_engine_keeps_step_with_genuine_cyborg(red: str) -> None:
+    """Random, ruled and trained blue, green asleep and acting."""
+    blues = {name: blue_named(policy, LIVE_WORKFLOW) for name, policy in LIVE_BLUES.items()}
+    found = live_lockstep(PER_RED, blues, (red,), seed=1000, jobs=2)
+    assert (found["episodes"], found["steps"]) == (PER_RED, 100 * PER_RED)
+    assert found["mismatched_steps"] == 0, found["first_mismatch"]
+    assert {game["green_agent"] for game in found["games"]} == {"sleep", "active"}
+    assert {game["blue"] for game in found["games"]} == set(LIVE_BLUES)
+    assert all(game["episodes"] >= 3 for game in found["games"])
+
+
+LIES: dict[str, Callable[[Any], Any]] = {
+    "detect": lambda value: 1 - value if value >= 0 else value,
+    "exploit": lambda value: (value + 1) % 8 if value >= 0 else value,
+    "red_target": lambda value: (value + 1) % 3 if value >= 0 else value,
+    "green_target": lambda value: 9 if value < 0 else -1,
+    "reward": lambda value: value - 0.1,
+    "priv": lambda value: np.where(value == 2, 1, value),
+}
+
+
+@pytest.mark.parametrize("field", LIES)
+def test_a_lockstep_notices_a_single_false_chance_or_fact(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, told = Recorder.record, list[str]()
+
+    def lie(recorder: Recorder, *facts: Any) -> dict[str, Any]:
+        row = record(recorder, *facts)
+        false = np.asarray(LIES[field](row[field]), row[field].dtype)
+        if not told and not np.array_equal(false, row[field]):
+            told.append(field)
+            row[field] = false
+        return row
+
+    monkeypatch.setattr(Recorder, "record", lie)
+    found = live_lockstep(1, {"random": reference_policy("random")}, ("bline",), ("active",), 60, seed=5)
+    assert told == [field]
+    assert found["mismatched_steps"] > 0
+    assert found["first_mismatch"] is not None
+
+
+def test_the_same_seed_plays_the_same_live_games_whatever_the_number_of_processes() -> None:
+    blues = {"random": reference_policy("random")}
+    found = [live_lockstep(3, blues, ("meander",), ("sleep",), 12, seed=3, jobs=jobs) for jobs in (1, 3)]
+    assert found[0] == found[1]
+    assert found[0]["steps"] == 36
+
+
+def test_live_games_are_played_from_the_command_line() -> None:
+    found = run_json("replay", "--live", "2", "--red-agent", "meander", "--blue", "reactive-restore", "--jobs", "1")
+    assert (found["episodes"], found["steps"], found["mismatched_steps"]) == (2, 200, 0)
+    assert found["cyborg"] == "csle-cyborg 0.0.3"
+    assert [game["green_agent"] for game in found["games"]] == ["sleep", "active"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--live", "0"], "the number of games must be from 1 to 1000000, not 0."),
+        (["--live", "3", "tests/data/sample-current.npz"], "give either files or --live, not both."),
+        ([], "give the files of recorded games, or --live with a number of games."),
+        (["--live", "3", "--edition", "leaderboard"], "with --live the edition is that of the CybORG at hand"),
+        (["--live", "3", "--green-agent", "busy"], "unknown green agent 'busy'; allowed: sleep, active."),
+        (["--live", "3", "--blue", "nobody"], "unknown policy 'nobody'"),
+        (["--live", "3", "--seed", "-1"], "a seed must be a whole number"),
+    ],
+)
+def test_live_games_that_cannot_be_are_refused(arguments: list[str], complaint: str) -> None:
+    assert_refused(run("replay", *arguments), complaint)
