@@ -26,8 +26,8 @@ ENTERPRISE_FIRST = "enterprise,op_server,user,op_host,defender"
 USER_FIRST = "user,op_server,enterprise,op_host,defender"
 POLICIES = {
     "general": {"red_agent": "bline"},
-    "enterprise first": {"red_agent": "bline", "workflow": ENTERPRISE_FIRST},
-    "user first, Meander": {"red_agent": "meander", "workflow": USER_FIRST},
+    "enterprise_first": {"red_agent": "bline", "workflow": ENTERPRISE_FIRST},
+    "user_first_meander": {"red_agent": "meander", "workflow": USER_FIRST},
 }
 ORACLE = Path(__file__).parents[2] / "shared" / "cage2-oracle"
 
@@ -42,7 +42,7 @@ def transfer(folder: Path) -> dict[str, Any]:
     figures: dict[str, Any] = {"episodes": EPISODES, "native_episodes": NATIVE_EPISODES, "policies": {}}
     apart = []
     for name, task in POLICIES.items():
-        path = folder / name.replace(" ", "-").replace(",", "")
+        path = folder / name
         if not (path / "policy.safetensors").exists():
             with closing(Run.create(path, make_config(**task))) as run:
                 train_workflow(run.config, run)
