@@ -122,6 +122,16 @@ def test_the_total_has_the_error_of_games_that_serve_for_all_lengths() -> None:
     assert 0.7 < table["total_standard_error"] / np.std(others, ddof=1) < 1.4
 
 
+def test_training_on_both_simulators_can_be_measured_side_by_side() -> None:
+    found = run_json("bench", "cyborg", "--updates", "1", "--native-updates", "2")
+    assert found["processes"] == 25
+    for red in ("bline", "meander"):
+        speeds = found[red]
+        assert speeds["ratio"] == pytest.approx(speeds["native_transitions_per_s"] / speeds["cyborg_transitions_per_s"])
+        assert min(speeds.values()) > 0
+    assert found["start_s"] > 0
+
+
 def test_differences_are_judged_by_the_spread_of_both_samples() -> None:
     quiet = {"mean": 0.0, "standard_deviation": 0.0, "episodes": 10}
     wide = {"mean": -0.1, "standard_deviation": 1.0, "episodes": 1000}

@@ -34,6 +34,11 @@ ELSEWHERE = {
     "python -m benchmarks.compliance": "240 trainings; tests/test_training.py trains a few",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
     "python -m benchmarks.free_play 50000": "tests/test_free_play.py runs the same comparison",
+    "workflow-rl bench cyborg": "minutes of measuring; tests/test_cyborg_runs.py runs it shortened",
+    "python -m benchmarks.cyborg lockstep": "minutes; tests/test_lockstep.py plays fewer games",
+    "python -m benchmarks.cyborg oracle": "minutes; tests/test_lockstep.py plays some of the games",
+    "python -m benchmarks.cyborg transfer": "minutes; tests/test_cyborg_runs.py compares fewer games",
+    "python -m benchmarks.cyborg speed": "minutes of measuring; tests/test_cyborg_runs.py runs it shortened",
     "python -m benchmarks.mutations ../shared/cage2-oracle": "minutes; tests/test_replay.py runs chosen mutants",
 }
 NEEDS_SHARED = "../shared"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import random
 import resource
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from workflow_rl.engine.compiled import CACHE_VARIABLE
 from workflow_rl.engine.step import step_envs
 from workflow_rl.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError
+from workflow_rl.scenario_file import load_scenario
 
 SIZES = (1, 25, 200, 1000, 4096)
 REFERENCE_SIZE = 200
@@ -58,8 +60,6 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, sa
     cyborg = None
     if with_cyborg and importlib.util.find_spec("csle_cyborg") is not None:
         say(f"genuine CybORG against {headline}")
-        from workflow_rl.bench_cyborg import cyborg_speed  # only now: it imports torch
-
         cyborg = cyborg_speed(headline, max(5.0, 5 * seconds))
     elif with_cyborg:
         say("genuine CybORG is not installed (extra: cyborg); no ratio")
@@ -154,6 +154,28 @@ def _start_up() -> tuple[float, float]:
             subprocess.run([sys.executable, "-c", FIRST_STEP], env=environment, check=True, capture_output=True)
             times.append(time.perf_counter() - start)
     return times[0], times[1]
+
+
+def cyborg_speed(red_agent: str, seconds: float) -> float:
+    """Steps per second of genuine CybORG behind its own wrapper: uniform blue, whole episodes, resets not timed."""
+    from workflow_rl.cyborg_sim import CyborgGame, load_cyborg
+
+    scenario, callers = load_scenario(), random.getstate()
+    game = CyborgGame(load_cyborg(), red_agent, "sleep", scenario)
+    actions = random.Random(1)
+    steps, elapsed = 0, 0.0
+    try:
+        random.seed(0)
+        while elapsed < seconds:
+            game.wrapper.reset()
+            start = time.perf_counter()
+            for _ in range(ROUNDS):
+                game.wrapper.step(actions.randrange(scenario.n_actions))
+            elapsed += time.perf_counter() - start
+            steps += ROUNDS
+    finally:
+        random.setstate(callers)
+    return steps / elapsed
 
 
 def _processor() -> str:

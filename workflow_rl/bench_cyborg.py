@@ -1,8 +1,7 @@
-"""Genuine CybORG measured: steps per second, start of its processes, and training on it beside the native engine."""
+"""Genuine CybORG measured: start of its processes, and training on it beside the native engine."""
 
 from __future__ import annotations
 
-import random
 import time
 from contextlib import closing
 from typing import Any
@@ -12,33 +11,11 @@ import torch
 from workflow_rl.bench import Say, machine
 from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.cyborg_env import CyborgVectorEnv
-from workflow_rl.cyborg_sim import CyborgGame, load_cyborg
+from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
-from workflow_rl.scenario_file import load_scenario
 from workflow_rl.trainer import MAIN, Training
 
-EPISODE = 100
 PROCESSES = 25  # as in the design documents
-
-
-def cyborg_speed(red_agent: str, seconds: float) -> float:
-    """Steps per second of genuine CybORG behind its own wrapper: uniform blue, whole episodes, resets not timed."""
-    scenario, callers = load_scenario(), random.getstate()
-    game = CyborgGame(load_cyborg(), red_agent, "sleep", scenario)
-    actions = random.Random(1)
-    steps, elapsed = 0, 0.0
-    try:
-        random.seed(0)
-        while elapsed < seconds:
-            game.wrapper.reset()
-            start = time.perf_counter()
-            for _ in range(EPISODE):
-                game.wrapper.step(actions.randrange(scenario.n_actions))
-            elapsed += time.perf_counter() - start
-            steps += EPISODE
-    finally:
-        random.setstate(callers)
-    return steps / elapsed
 
 
 def bench_cyborg(updates: int, native_updates: int, say: Say) -> dict[str, Any]:

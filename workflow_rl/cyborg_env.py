@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import signal
-import threading
-import time
-import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_all_start_methods
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from workflow_rl.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
 from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.cyborg_sim import CyborgGame, check_package, load_cyborg
 from workflow_rl.errors import SimulatorError, UserError
@@ -41,7 +36,6 @@ from workflow_rl.scenario import GREEN_AGENTS, Scenario, check_choice, parse_red
 from workflow_rl.scenario_file import DEFAULT_SCENARIO
 
 MOST_PROCESSES = 10_000
-WATCH_SECONDS = 0.2  # how soon a process notices that nobody needs it any more
 
 
 class CyborgEnv(gymnasium.Env[np.ndarray, int]):
@@ -223,12 +217,12 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         first = CyborgEnv(reds[0], **options)  # refuses what is wrong, and imports CybORG before the processes fork
         self.scenario, self.max_steps = first.scenario, first.max_steps
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
-        makers = [partial(_make, os.getpid(), red, options) for red in reds]
+        makers = [partial(in_own_process, os.getpid(), partial(CyborgEnv, red, **options)) for red in reds]
         if self.num_envs == 1:
             self.envs: Any = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
         else:
-            self.envs = _start_processes(makers)
-            self._finalizer = weakref.finalize(self, _end_processes, self.envs)
+            self.envs = start_processes(makers)
+            self._finalizer = weakref.finalize(self, end_processes, self.envs)
         self.observation_space, self.action_space = self.envs.observation_space, self.envs.action_space
         self._bits = np.arange(4 * len(self.scenario.hosts))
         self._started = np.zeros(self.num_envs, bool)
@@ -324,82 +318,10 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         try:
             yield
         except (EOFError, ConnectionError) as error:
-            cause = _cause_of_death(self.envs)
+            cause = cause_of_death(self.envs)
             self.close()
             raise SimulatorError(f"{cause}; the environments were closed.") from error
         except BaseException:  # Ctrl-C too: answers of some processes would be taken for those to the next question
             if self.num_envs > 1:
                 self.close()
             raise
-
-
-def _make(owner: int, red_agent: str, options: dict[str, Any]) -> CyborgEnv:
-    """An environment; in a process of its own one that Ctrl-C does not reach and that ends with its owner."""
-    if os.getpid() != owner:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        threading.Thread(target=_end_with, args=(owner,), daemon=True).start()
-    return CyborgEnv(red_agent, **options)
-
-
-def _end_with(owner: int) -> None:
-    while os.getppid() == owner:
-        time.sleep(WATCH_SECONDS)
-    os._exit(1)
-
-
-def _start_processes(makers: Sequence[Callable[[], CyborgEnv]]) -> AsyncVectorEnv:
-    envs = AsyncVectorEnv.__new__(AsyncVectorEnv)
-    how = "fork" if "fork" in get_all_start_methods() else "spawn"
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-            AsyncVectorEnv.__init__(envs, makers, context=how, autoreset_mode=AutoresetMode.SAME_STEP)
-    except (EOFError, ConnectionError) as error:
-        cause = _cause_of_death(envs)
-        _end_processes(envs)
-        raise SimulatorError(f"{cause} at its start.") from error
-    except OSError as error:
-        _end_processes(envs)
-        raise SimulatorError(f"cannot start {len(makers)} processes of CybORG: {_why(error)}.") from error
-    except BaseException:
-        _end_processes(envs)
-        raise
-    return envs
-
-
-def _why(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return "shared memory (/dev/shm) is full"
-    if error.errno == errno.EAGAIN:
-        return "the system allows no more processes"
-    return str(error.strerror or error)
-
-
-def _end_processes(envs: Any) -> None:
-    """Ends whatever was started; CybORG has nothing to save, so nobody is asked."""
-    processes = [process for process in getattr(envs, "processes", []) if process.pid is not None]
-    if processes and processes[0]._parent_pid != os.getpid():  # a process that was forked later has a copy of this
-        return
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join(2)
-        if process.is_alive():
-            process.kill()
-            process.join()
-    for pipe in getattr(envs, "parent_pipes", []):
-        if pipe is not None:
-            pipe.close()
-    envs.closed = True
-
-
-def _cause_of_death(envs: Any) -> str:
-    """Which environment's process is gone, and how."""
-    for number, process in enumerate(getattr(envs, "processes", [])):
-        process.join(0.5 if number == 0 else 0.05)
-        code = process.exitcode
-        if code is not None:
-            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-            return f"the process of CybORG environment {number} (id {process.pid}) {how}"
-    return "a process of CybORG no longer answers"
