@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from workflow_rl.backends import NATIVE, Backend
 from workflow_rl.bench_cyborg import bench_cyborg
 from workflow_rl.config import check_jobs, make_config
 from workflow_rl.cyborg_env import CyborgVectorEnv
-from workflow_rl.evaluate_command import evaluate_named, in_standard_errors
+from workflow_rl.evaluate_command import differences, evaluate_named
 from workflow_rl.replay_command import replay_live
 from workflow_rl.run_store import Run
 from workflow_rl.traces import load_trace
@@ -34,7 +36,7 @@ ORACLE = Path(__file__).parents[2] / "shared" / "cage2-oracle"
 
 def lockstep() -> dict[str, Any]:
     """All opponents, three blues, green asleep and acting; every step compared."""
-    return replay_live(GAMES, (), "bline,meander,sleep", "sleep,active", None, 0, "")
+    return replay_live(GAMES, (), None, None, None, 0, "")
 
 
 def transfer(folder: Path) -> dict[str, Any]:
@@ -43,19 +45,15 @@ def transfer(folder: Path) -> dict[str, Any]:
     apart = []
     for name, task in POLICIES.items():
         path = folder / name
-        if not (path / "policy.safetensors").exists():
-            with closing(Run.create(path, make_config(**task))) as run:
-                train_workflow(run.config, run)
+        with closing(Run.create(path, make_config(**task))) as run:
+            train_workflow(run.config, run)
         tables = [
             evaluate_named(str(path), "bline,meander,sleep", "current", n, 7, False, "", backend, lambda _: None)
             for backend, n in ((Backend("cyborg", "", check_jobs(None)), EPISODES), (NATIVE, NATIVE_EPISODES))
         ]
         cyborg, native = tables
-        difference = {
-            red: {length: in_standard_errors(cell, native["cells"][red][length]) for length, cell in row.items()}
-            for red, row in cyborg["cells"].items()
-        }
-        apart += [abs(value) for row in difference.values() for value in row.values()]
+        difference = differences(cyborg["cells"], native["cells"])
+        apart += [math.inf if value is None else abs(value) for row in difference.values() for value in row.values()]
         kept = ("cells", "total", "total_standard_error", "compliance")
         figures["policies"][name] = {
             "task": task,
@@ -96,9 +94,10 @@ def main() -> None:
     if what == "lockstep":
         write_result("cyborg_lockstep", command, lockstep())
     elif what == "transfer":
-        write_result("cyborg_transfer", command, transfer(Path("runs") / "benchmark-transfer"))
+        with tempfile.TemporaryDirectory() as folder:
+            write_result("cyborg_transfer", command, transfer(Path(folder)))
     elif what == "speed":
-        write_result("cyborg_speed", command, bench_cyborg(4, 200, print))
+        write_result("cyborg_speed", command, bench_cyborg(25, 4, 200, print))
     elif what == "oracle":
         write_result("cyborg_oracle", command, oracle())
     else:

@@ -49,7 +49,8 @@ ALLOWED = {
     "search": {"config", "errors", "order_gp"},
     "order_gp": set(),
     "worker_pool": {"config", "errors"},
-    "worker": {"config", "errors", "run_store", "trainer"},
+    "worker": {"config", "errors", "parent_watch", "run_store", "trainer"},
+    "parent_watch": set(),
     "bench_train": {"bench", "collect", "config", "env", "errors", "rollout", "sb3_env", "trainer"},
     "trainer": {
         "backends", "collect", "config", "errors", "policy", "policy_evaluation", "policy_file", "ppo", "run_store",
@@ -82,7 +83,7 @@ ALLOWED = {
     "cyborg_env": {
         "cyborg_processes", "cyborg_recorder", "cyborg_sim", "errors", "game", "scenario", "scenario_file",
     },
-    "cyborg_processes": {"errors"},
+    "cyborg_processes": {"errors", "parent_watch"},
     "cyborg_recorder": {"cyborg_sim", "scenario", "traces"},
     "cyborg_sim": {"cyborg_scenario", "errors", "scenario", "scenario_file"},
     "cyborg_scenario": {"scenario"},

@@ -224,6 +224,13 @@ def test_the_games_can_be_written_down_and_taken_up_again(vector: Make) -> None:
     assert same(others.packed_observations, envs.packed_observations)
 
 
+def test_games_that_have_not_begun_cannot_be_written_down(vector: Make) -> None:
+    envs = vector(2)
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+        envs.state_arrays()
+    assert envs.reset(seed=0)[0].shape == (2, 52)
+
+
 def test_the_documented_wrapper_returns_four_values_and_new_episodes(backend: str) -> None:
     envs = ParallelEnvWrapper(n_envs=3, backend=backend, max_steps=10)
     assert envs.reset(seed=0).shape == (3, 52)

@@ -92,6 +92,12 @@ def test_every_link_between_documents_leads_somewhere() -> None:
                 assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} points to {target}"
 
 
+def test_no_document_has_a_place_that_was_to_be_filled_in_later() -> None:
+    for path in [*DOCUMENTS, ROOT / "CHANGELOG.md"]:
+        found = re.findall(r"^[A-Z]+_[A-Z_]+$|\bTODO\b|\bTBD\b", path.read_text(), re.MULTILINE)
+        assert not found, f"{path.relative_to(ROOT)}: {found}"
+
+
 def test_every_known_command_is_still_shown() -> None:
     shown = [command for _, text in blocks("bash") for command in commands(text)]
     for known in ELSEWHERE:

@@ -94,6 +94,17 @@ def test_the_agent_needs_neither_torch_nor_this_package(tmp_path: Path) -> None:
     assert re.fullmatch(rf"\d+ {ORDER} True\n", done.stdout)
 
 
+@pytest.mark.parametrize("drawn", [0.0, 1 - 2.0**-26, 1 - 2.0**-53])
+def test_the_agent_takes_an_action_that_exists_whatever_is_drawn(tmp_path: Path, drawn: float) -> None:
+    export_agent(UNIVERSAL, tmp_path / "agent", ORDER)
+    agent = agent_in(tmp_path / "agent").Agent()
+    agent._uniform = lambda: drawn
+    observations = np.random.default_rng(0).integers(2, size=(50, 52))
+    actions = [agent.get_action(observation) for observation in observations]
+    assert all(0 <= action <= 144 for action in actions)
+    assert len(set(actions)) == 1
+
+
 def test_the_agent_refuses_an_observation_of_another_size(tmp_path: Path) -> None:
     export_agent(UNIVERSAL, tmp_path / "agent", ORDER)
     agent = agent_in(tmp_path / "agent").Agent()
@@ -152,14 +163,15 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(tmp_path: Path, monkeypa
     )
 
 
-def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path) -> None:
+def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
     assert result["files"] == ["README.md", "agent.py", "policy.safetensors"]
     assert load_policy(tmp_path / "a" / "b").universal
     with pytest.raises(UserError, match="exists already; give a new folder"):
         export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
     (tmp_path / "empty").mkdir()
-    export_agent(UNIVERSAL, tmp_path / "empty", ORDER)
+    monkeypatch.chdir(tmp_path / "empty")
+    assert export_agent(UNIVERSAL, Path("."), ORDER)["files"] == result["files"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "empty"]
 
 

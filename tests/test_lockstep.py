@@ -107,6 +107,8 @@ def test_live_games_are_played_from_the_command_line() -> None:
         (["--live", "3", "--green-agent", "busy"], "unknown green agent 'busy'; allowed: sleep, active."),
         (["--live", "3", "--blue", "nobody"], "unknown policy 'nobody'"),
         (["--live", "3", "--seed", "-1"], "a seed must be a whole number"),
+        (["--live", "2", "--seed", "18446744073709551615"], "not 18446744073709551616."),
+        (["tests/data/sample-current.npz", "--red-agent", "bline"], "need --live."),
     ],
 )
 def test_live_games_that_cannot_be_are_refused(arguments: list[str], complaint: str) -> None:

@@ -15,16 +15,15 @@ from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
 from workflow_rl.trainer import MAIN, Training
 
-PROCESSES = 25  # as in the design documents
 
+def bench_cyborg(processes: int, updates: int, native_updates: int, say: Say) -> dict[str, Any]:
+    """Transitions per second of training on processes of genuine CybORG, and on the native engine, in one run.
 
-def bench_cyborg(updates: int, native_updates: int, say: Say) -> dict[str, Any]:
-    """Transitions per second of training on 25 processes of genuine CybORG, and on the native engine, in one run.
-
-    The task is the same for both: a general policy from scratch, 25 environments, 100 steps, 4 epochs. The native
-    engine is also measured with its usual 200 environments.
+    The task is the same for both: a general policy from scratch, as many environments as processes, 100 steps, 4 epochs.
+    The native engine is also measured with its usual 200 environments.
 
     Args:
+        processes: of CybORG.
         updates: on CybORG, per red agent.
         native_updates: on the native engine, per red agent.
         say: told what is going on.
@@ -32,17 +31,17 @@ def bench_cyborg(updates: int, native_updates: int, say: Say) -> dict[str, Any]:
     if updates < 1 or native_updates < 1:
         raise UserError(f"the numbers of updates must be at least 1, not {updates} and {native_updates}.")
     torch.set_num_threads(1)
-    say(f"start of {PROCESSES} processes")
+    say(f"start of {processes} processes")
     load_cyborg()
     start = time.perf_counter()
-    with closing(CyborgVectorEnv(PROCESSES)) as envs:
+    with closing(CyborgVectorEnv(processes)) as envs:
         envs.reset(seed=0)
-        figures: dict[str, Any] = {"start_s": time.perf_counter() - start, "processes": PROCESSES}
+        figures: dict[str, Any] = {"start_s": time.perf_counter() - start, "processes": processes}
     for red in ("bline", "meander"):
         say(f"training on CybORG against {red}, {updates} updates")
-        cyborg = _rate(_config(red, "cyborg", PROCESSES), updates)
+        cyborg = _rate(_config(red, "cyborg", processes), updates)
         say("training on the native engine")
-        same, usual = (_rate(_config(red, "native", n), native_updates) for n in (PROCESSES, 200))
+        same, usual = (_rate(_config(red, "native", n), native_updates) for n in (processes, 200))
         figures[red] = {
             "cyborg_transitions_per_s": cyborg,
             "native_transitions_per_s": same,

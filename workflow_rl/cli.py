@@ -101,11 +101,13 @@ def replay(
         list[str] | None, typer.Option(help="Live: policy file, run or reference defender; can be repeated.")
     ] = None,
     red_agent: Annotated[
-        str, typer.Option(help="Live: bline, meander, sleep, or a comma list.")
-    ] = "bline,meander,sleep",
-    green_agent: Annotated[str, typer.Option(help="Live: sleep, active, or a comma list.")] = "sleep,active",
+        str | None, typer.Option(help="Live: bline, meander, sleep, or a comma list.", show_default="all three")
+    ] = None,
+    green_agent: Annotated[
+        str | None, typer.Option(help="Live: sleep, active, or a comma list.", show_default="both")
+    ] = None,
     jobs: Jobs = None,
-    seed: Seed = 0,
+    seed: Annotated[int | None, typer.Option(help="Live: same seed, same games.", show_default="0")] = None,
     cyborg_path: CyborgPath = "",
     as_json: Json = False,
 ) -> None:
@@ -124,11 +126,13 @@ def replay(
 
         if edition != "current":
             raise UserError("with --live the edition is that of the CybORG at hand; leave --edition out.")
-        result = replay_live(live, tuple(blue or ()), red_agent, green_agent, jobs, seed, cyborg_path)
+        result = replay_live(live, tuple(blue or ()), red_agent, green_agent, jobs, seed or 0, cyborg_path)
         show_result(result, as_json, lambda: print_live(result))
     else:
         from workflow_rl.replay_command import replay_files
 
+        if (blue, red_agent, green_agent, jobs, seed) != (None,) * 5 or cyborg_path:
+            raise UserError("files are replayed as they are: other options than --edition and --json need --live.")
         result = replay_files(files or [], edition)
         show_result(result, as_json, lambda: print_replay(result))
     raise typer.Exit(1 if result["mismatched_steps"] else 0)
@@ -277,6 +281,8 @@ def evaluate(
     reds = parse_red_agents(red_agent or ",".join(RED_AGENTS))
     where = Backend(backend, cyborg_path, check_jobs(jobs))
     check_backend(where)
+    if backend == "native" and jobs is not None:
+        raise UserError("--jobs is for --backend cyborg; the native engine plays all games side by side.")
     games = DEFAULT_EPISODES[backend] if episodes is None else episodes
     with progress("evaluate", games * len(set(reds))) as advance:
         if protocol:
@@ -332,17 +338,18 @@ def bench_train_command(
 
 @bench_app.command("cyborg")
 def bench_cyborg_command(
+    processes: Annotated[int, typer.Option(help="Processes of CybORG, and environments of both.")] = 25,
     updates: Annotated[int, typer.Option(help="Updates on genuine CybORG, per red agent.")] = 3,
     native_updates: Annotated[int, typer.Option(help="Updates on the native engine, per red agent.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """Transitions per second of training on 25 processes of genuine CybORG, beside the native engine."""
+    """Transitions per second of training on processes of genuine CybORG, beside the native engine."""
     from workflow_rl.backends import Backend, check_backend
 
     check_backend(Backend("cyborg"))
     from workflow_rl.bench_cyborg import bench_cyborg
 
-    figures = bench_cyborg(updates, native_updates, say)
+    figures = bench_cyborg(processes, updates, native_updates, say)
     show_result(figures, as_json, lambda: print_bench_cyborg(figures))
 
 

@@ -130,11 +130,26 @@ class PlainCollector:
 
     The same seed gives the same batch as :class:`Collector`, up to the rounding of the network's arithmetic.
     :meth:`start` comes before the first batch.
+
+    Args:
+        envs: the environments.
+        config: steps of a batch, length of an episode, strength of the alignment reward.
+        workflows: environment i has workflow i, round and round; none: a general policy.
+        greedy: play the most probable action.
+        row_by_row: ask the network for one environment at a time; arithmetic on several at once is rounded otherwise,
+            and what an environment plays must not depend on how many there are.
     """
 
-    def __init__(self, envs: Any, config: TrainConfig, workflows: tuple[Workflow, ...], greedy: bool = False) -> None:
+    def __init__(
+        self,
+        envs: Any,
+        config: TrainConfig,
+        workflows: tuple[Workflow, ...],
+        greedy: bool = False,
+        row_by_row: bool = False,
+    ) -> None:
         scenario, n = envs.scenario, envs.num_envs
-        self.envs, self.config = envs, config
+        self.envs, self.config, self.row_by_row = envs, config, row_by_row
         self.buffer = ParallelTrajectoryBuffer(n, config.update_steps, scenario.n_actions, config.max_steps, False)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         strength = config.alignment_lambda if workflows else 0.0
@@ -183,7 +198,7 @@ class PlainCollector:
         buffer.n_rows, buffer.n_finished = size, 0
         for step in range(batch.rows.shape[1]):
             keys[:, step] = self.last_keys()
-            probabilities = ppo.probabilities(keys[:, step])
+            probabilities = self._probabilities(ppo, keys[:, step])
             sampled = sample_actions(probabilities.copy(), self.generators)
             batch.actions[:, step] = probabilities.argmax(axis=1) if self.task.greedy else sampled
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
@@ -191,6 +206,11 @@ class PlainCollector:
             batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
             self._end_episodes(batch.rewards[:, step], batch.alignment[:, step], batch.ended[:, step])
         return buffer
+
+    def _probabilities(self, ppo: ParallelOrderConditionedPPO, keys: np.ndarray) -> np.ndarray:
+        if not self.row_by_row:
+            return ppo.probabilities(keys)
+        return np.concatenate([ppo.probabilities(keys[i : i + 1]) for i in range(len(keys))])
 
     def last_keys(self) -> np.ndarray:
         """The current inputs; (n_envs,)."""

@@ -73,7 +73,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self._package = load_cyborg(cyborg_path)
         check_package(self._package, edition, self.scenario)
         self._record, self._game, self._recorder = record, None, None  # type: tuple[bool, Any, Any]
-        self._red_agent = ""
+        self._playing = ""  # the opponent of the running game
         self.red_agent = red_agent
         self._fixed = fixed_unit_types(self.scenario)
         self._foothold = self.scenario.host_names.index(self.scenario.red.foothold)
@@ -86,23 +86,21 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
     @property
     def red_agent(self) -> str:
         """The opponent; another one takes over at the next reset."""
-        return self._red_agent
+        return self._next_red
 
     @red_agent.setter
     def red_agent(self, red_agent: str | Sequence[str]) -> None:
         names = parse_red_agents(red_agent)
         if len(names) > 1:
             raise UserError(f"{len(names)} red agents were given for 1 environments.")
-        if self._game is not None and names[0] != self._red_agent:
-            self._game = None
-        self._red_agent = names[0]
+        self._next_red = names[0]
 
     @property
     def progress(self) -> tuple[str, int, int, bytes]:
         """Where the game stands: opponent, seed, number of the episode, blue's actions in it. Can be set."""
-        if self._seed is None:
-            raise gymnasium.error.ResetNeeded("call reset() first.")
-        return self._red_agent, self._seed, self._episode, bytes(self._actions)
+        self._check_running("the game can be asked for")
+        assert self._seed is not None
+        return self._playing, self._seed, self._episode, bytes(self._actions)
 
     @progress.setter
     def progress(self, progress: tuple[str, int, int, bytes]) -> None:
@@ -135,8 +133,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, Infos]:
         """Plays one step."""
-        if self._seed is None:
-            raise gymnasium.error.ResetNeeded("call reset() before step().")
+        self._check_running("step()")
         if self._ended:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before the next step().")
         number = check_single_action(action)
@@ -154,14 +151,21 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             infos["record"] = self._recorder.record(number, self._observation, reward)
         return self._observation.copy(), reward, False, self._ended, infos
 
+    def _check_running(self, what: str) -> None:
+        if self._seed is None:
+            raise gymnasium.error.ResetNeeded(f"call reset() before {what}.")
+        if self._game is None:
+            raise gymnasium.error.ResetNeeded(f"the game broke off: call reset() before {what}.")
+
     @property
     def _ended(self) -> bool:
         return self.max_steps is not None and len(self._actions) >= self.max_steps
 
     def _start(self) -> None:
         """Begins the episode that ``_seed`` and ``_episode`` stand for."""
-        if self._game is None:
-            self._game = CyborgGame(self._package, self._red_agent, self.green_agent, self.scenario)
+        if self._game is None or self._playing != self._next_red:
+            self._playing = self._next_red
+            self._game = CyborgGame(self._package, self._playing, self.green_agent, self.scenario)
             self._recorder = Recorder(self._game) if self._record else None
         assert self._seed is not None
         words = np.random.SeedSequence([self._seed, self._episode]).generate_state(2, np.uint64)
@@ -182,11 +186,13 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
-            self._game = None
+        except BaseException as error:
+            self._game = None  # half-played: nothing can be built on it
+            if not isinstance(error, Exception):
+                raise
             raise SimulatorError(
                 f"genuine CybORG failed with {type(error).__name__} ({error}) in step {len(self._actions)} of episode "
-                f"{self._episode} of seed {self._seed} against {self._red_agent}."
+                f"{self._episode} of seed {self._seed} against {self._playing}."
             ) from error
 
 
@@ -282,6 +288,8 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def state_arrays(self) -> dict[str, np.ndarray]:
         """Where all games stand, as plain arrays: opponents, seeds, episodes, and blue's actions in them."""
+        if not self._started.all():
+            raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
         with self._guarded():
             games = self.envs.get_attr("progress")
         longest = max(len(actions) for *_, actions in games)

@@ -5,18 +5,25 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import threading
-import time
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import get_all_start_methods
 from typing import Any
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from workflow_rl.errors import SimulatorError
+from workflow_rl.parent_watch import end_with
 
-WATCH_SECONDS = 0.2  # how soon a process notices that nobody needs it any more
+
+class CyborgProcesses(AsyncVectorEnv):
+    """Gymnasium's environments in processes, which raises the error of a process without showing its traceback."""
+
+    def _raise_if_errors(self, successes: Iterable[bool]) -> None:
+        if not all(successes):
+            _, kind, error, _ = self.error_queue.get()
+            raise error if isinstance(error, Exception) else kind(error)
 
 
 def in_own_process(owner: int, make: Callable[[], Any]) -> Any:
@@ -24,24 +31,19 @@ def in_own_process(owner: int, make: Callable[[], Any]) -> Any:
     if os.getpid() != owner:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        threading.Thread(target=_end_with, args=(owner,), daemon=True).start()
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the life of the process)
+        end_with(owner)
     return make()
 
 
-def _end_with(owner: int) -> None:
-    while os.getppid() == owner:
-        time.sleep(WATCH_SECONDS)
-    os._exit(1)
-
-
-def start_processes(makers: Sequence[Callable[[], Any]]) -> AsyncVectorEnv:
+def start_processes(makers: Sequence[Callable[[], Any]]) -> CyborgProcesses:
     """One process for each maker of an environment, all or none."""
-    envs = AsyncVectorEnv.__new__(AsyncVectorEnv)
+    envs = CyborgProcesses.__new__(CyborgProcesses)
     how = "fork" if "fork" in get_all_start_methods() else "spawn"
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-            AsyncVectorEnv.__init__(envs, makers, context=how, autoreset_mode=AutoresetMode.SAME_STEP)
+            CyborgProcesses.__init__(envs, makers, context=how, autoreset_mode=AutoresetMode.SAME_STEP)
     except (EOFError, ConnectionError) as error:
         cause = cause_of_death(envs)
         end_processes(envs)
@@ -64,7 +66,8 @@ def _why(error: OSError) -> str:
 
 
 def end_processes(envs: Any) -> None:
-    """Ends whatever was started; CybORG has nothing to save, so nobody is asked."""
+    """Ends whatever was started and gives back its files; CybORG has nothing to save, so nobody is asked."""
+    envs.closed = True
     processes = [process for process in getattr(envs, "processes", []) if process.pid is not None]
     if processes and processes[0]._parent_pid != os.getpid():  # a process that was forked later has a copy of this
         return
@@ -75,10 +78,14 @@ def end_processes(envs: Any) -> None:
         if process.is_alive():
             process.kill()
             process.join()
+        process.close()
     for pipe in getattr(envs, "parent_pipes", []):
         if pipe is not None:
             pipe.close()
-    envs.closed = True
+    if hasattr(envs, "error_queue"):
+        envs.error_queue.close()
+        envs.error_queue = None  # and with it its pipe
+    envs.processes = []
 
 
 def cause_of_death(envs: Any) -> str:

@@ -76,9 +76,7 @@ class Recorder:
         self._selector: _Selector | None = None
         self._collision = 0
         self._before: list[tuple[set[int], set[int]]] = []
-        self._table = game.wrapper.env
-        while not hasattr(self._table, "blue_info"):  # one of the wrappers inside keeps blue's table
-            self._table = self._table.env
+        self._table = game.inner_wrapper("blue_info")
         controller = game.controller
         execute = controller.execute_action
 

@@ -95,8 +95,10 @@ def _checkout(path: str) -> CyborgPackage:
             green_agent=agents.GreenAgent,
             scenario_file=str(scenario),
         )
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"{path}: this CybORG cannot be imported here ({error}).") from None
+    except UserError:
+        raise
+    except Exception as error:  # an old checkout under a new Python can fail in any way
+        raise UserError(f"{path}: this CybORG cannot be imported here ({type(error).__name__}: {error}).") from None
 
 
 def _part(package: str, name: str) -> ModuleType:
@@ -148,7 +150,8 @@ class CyborgGame:
         with self._own_chance():
             self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(scenario), "sim", agents=agents)
             self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
-        names = [(type(action).__name__, getattr(action, "hostname", "")) for action in self.wrapper.possible_actions]
+        actions = self.inner_wrapper("possible_actions").possible_actions
+        names = [(type(action).__name__, getattr(action, "hostname", "")) for action in actions]
         if names != [scenario.action_parts(number) for number in range(scenario.n_actions)]:
             raise UserError(f"{package.name} numbers blue's actions in another way than the scenario.")
 
@@ -156,6 +159,13 @@ class CyborgGame:
     def controller(self) -> Any:
         """CybORG's own controller; its ``state`` is the truth."""
         return self.cyborg.environment_controller
+
+    def inner_wrapper(self, name: str) -> Any:
+        """The outermost of CybORG's nested wrappers that has an attribute of this name."""
+        wrapper = self.wrapper
+        while not hasattr(wrapper, name):
+            wrapper = wrapper.env
+        return wrapper
 
     def reset(self, seed: int) -> np.ndarray:
         """Starts the game that ``random.seed(seed)`` leads to; returns the observation (52,)."""

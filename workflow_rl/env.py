@@ -124,6 +124,8 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def state_arrays(self) -> dict[str, np.ndarray]:
         """Where all games stand, as plain arrays for a checkpoint."""
+        if not self.game.started.all():
+            raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
         return {"states": self.game.states.view(np.uint8).copy()}
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:

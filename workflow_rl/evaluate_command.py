@@ -19,6 +19,7 @@ LIVE_BLUES = {  # of a lockstep: chance, a rule, and a network
     "reactive-remove": "reactive-remove",
     _TRAINED: str(Path(__file__).parent / "data" / f"{_TRAINED}.safetensors"),
 }
+ROUNDING = 1e-9
 LIVE_WORKFLOW = "user,op_server,enterprise,op_host,defender"
 
 
@@ -37,6 +38,8 @@ def evaluate_named(
     check_choice("edition", edition, load_scenario().editions)
     check_backend(backend, edition)
     if policy in REFERENCE_POLICIES:
+        if workflow or greedy:
+            raise UserError(f"{policy} is a reference defender: it takes neither a workflow nor --greedy.")
         table = evaluate_table(reference_policy(policy), red_agents, edition, episodes, seed, progress, backend)
     else:
         from workflow_rl.policy_evaluation import evaluate_policy_file  # only now: it imports torch
@@ -74,15 +77,20 @@ def challenge(
     native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None)
     names = ("episodes", "cells", "total", "total_standard_error", "compliance")
     table["native"] = {name: native[name] for name in names if name in native}
-    table["difference"] = {
-        red: {length: in_standard_errors(cell, native["cells"][red][length]) for length, cell in row.items()}
-        for red, row in table["cells"].items()
-    }
+    table["difference"] = differences(table["cells"], native["cells"])
     return table
 
 
-def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float:
-    """How far the means of two cells are apart, in standard errors of the difference.
+def differences(left: dict[str, Any], right: dict[str, Any]) -> dict[str, dict[str, float | None]]:
+    """For each red agent and length how far two tables are apart; see :func:`in_standard_errors`."""
+    return {
+        red: {length: in_standard_errors(cell, right[red][length]) for length, cell in row.items()}
+        for red, row in left.items()
+    }
+
+
+def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | None:
+    """How far the means of two cells are apart, in standard errors of the difference; None: certainly apart.
 
     The deviation is taken from both samples together, as if they came from the same games; so a small sample that
     happens to have none does not count as certain.
@@ -91,9 +99,9 @@ def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float:
     spread = (n - 1) * left["standard_deviation"] ** 2 + (m - 1) * right["standard_deviation"] ** 2
     error = math.sqrt(spread / (n + m - 2) * (1 / n + 1 / m))
     apart = float(left["mean"] - right["mean"])
-    if abs(apart) < 1e-9:
+    if abs(apart) < ROUNDING:
         return 0.0
-    return apart / error if error else math.copysign(math.inf, apart)
+    return apart / error if error > ROUNDING else None
 
 
 def blue_named(policy: str, workflow: str) -> Policy:

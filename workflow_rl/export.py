@@ -25,7 +25,7 @@ def export_agent(policy: Path, folder: Path, workflow: str = "", greedy: bool = 
         workflow: for a universal policy, which needs one.
         greedy: the agent takes the most probable action.
     """
-    found = load_policy(policy)
+    found, folder = load_policy(policy), folder.absolute()
     if found.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows = workflows_of_policy(found, workflow)
@@ -34,17 +34,20 @@ def export_agent(policy: Path, folder: Path, workflow: str = "", greedy: bool = 
         raise UserError(f"{folder} exists already; give a new folder.")
     arrays, meta = policy_content(found)
     agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(unit_types())}
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    new = not folder.exists()
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part") if new else folder
     try:
-        part.mkdir(parents=True)
+        part.mkdir(parents=True, exist_ok=True)
         write_tensors(part / "policy.safetensors", arrays, meta | {"agent": agent})
         write_atomically(part / "agent.py", AGENT.read_bytes())
         write_atomically(part / "README.md", _readme(chosen, greedy, found.red_agent).encode())
-        os.replace(part, folder)
+        if new:
+            os.replace(part, folder)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror}).") from None
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        if new:
+            shutil.rmtree(part, ignore_errors=True)
     files = sorted(path.name for path in folder.iterdir())
     return {"folder": str(folder), "workflow": chosen, "greedy": greedy, "files": files}
 

@@ -45,7 +45,8 @@ class Agent:
         if self.greedy:
             return int(chances.argmax())
         sums = np.cumsum(chances, dtype=np.float32)
-        return int(np.searchsorted(sums, np.float32(self._uniform() * float(sums[-1])), side="right"))
+        above = np.searchsorted(sums, np.float32(self._uniform() * float(sums[-1])), side="right")
+        return min(int(above), len(sums) - 1)  # the product may be rounded up to the whole sum
 
     def end_episode(self) -> None:
         """Nothing is remembered from episode to episode."""

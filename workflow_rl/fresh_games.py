@@ -65,7 +65,7 @@ class FreshGames:
     ) -> tuple[np.ndarray, np.ndarray]:
         """As many games at a time as there are environments; each has seeds of its own, so grouping is no matter."""
         config = TrainConfig(update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0, device="cpu")
-        collector = PlainCollector(envs, config, workflows, self.greedy)
+        collector = PlainCollector(envs, config, workflows, self.greedy, row_by_row=True)
         seeds = derive_seeds(self.seed, (*self.purpose, ENVIRONMENTS), self.n_episodes)
         generators = derive_seeds(self.seed, (*self.purpose, POLICY), self.n_episodes)
         episodes = np.zeros(self.n_episodes, EPISODE_DTYPE)

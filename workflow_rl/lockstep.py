@@ -55,11 +55,11 @@ def live_lockstep(
         raise UserError(f"the number of games must be from 1 to {MOST_EPISODES}, not {n_episodes}.")
     kinds = list(product(green_agents, blues, red_agents))
     check_seed(seed)
+    check_seed(seed + n_episodes - 1)
     package, scenario = load_cyborg(cyborg_path), load_scenario()
     total, games = ReplayResult(), []
-    numbers = np.arange(n_episodes)
     for kind, (green, blue, red) in enumerate(kinds[:n_episodes]):
-        seeds = seed + numbers[numbers % len(kinds) == kind]
+        seeds = np.array([seed + number for number in range(kind, n_episodes, len(kinds))], np.uint64)
         options = {"red_agent": red, "green_agent": green, "edition": package.edition, "cyborg_path": cyborg_path}
         found = ReplayResult()
         with closing(CyborgVectorEnv(min(jobs, len(seeds)), max_steps=None, record=True, **options)) as envs:
@@ -89,6 +89,6 @@ def _record(envs: CyborgVectorEnv, blue: Blue, red: str, seeds: np.ndarray, max_
         "red_agent": np.full(kept, TRACE_RED_AGENTS.index(red), np.uint8),
         "n_steps": np.full(kept, max_steps, np.uint16),
         "obs0": np.packbits(first[:kept].astype(np.uint8), axis=1),
-        "seed": seeds.astype(np.int64),
+        "seed": seeds,
     }
     return Trace(f"live game against {red}, seeds {seeds[0]} to {seeds[-1]}", arrays)

@@ -133,15 +133,14 @@ def print_challenge(figures: dict[str, Any]) -> None:
             rows.append([name, length, *(f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" for cell in cells)])
         if "difference" in figures:
             apart = [figures["difference"][red][length] for red in reds]
-            rows.append(["difference", "", *(f"{value:+.1f} errors" for value in apart)])
+            words = ("certain" if value is None else f"{value:+.1f} errors" for value in apart)
+            rows.append(["difference", "", *words])
     table(f"{figures['policy']}: mean return, {figures['edition']} edition", ["", "steps", *reds], rows)
     for name, found in simulators:
         total = f"{found['total']:.2f} ± {found['total_standard_error']:.2f}"
         print(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
     for red, found in figures.get("compliance", {}).items():
-        print(
-            f"Against {red}: compliance {found['compliance']:.3f}, {found['counted_fixes']:.1f} counted fixes per game"
-        )
+        print(f"Against {red}: compliance {_compliance(found)}, {found['counted_fixes']:.1f} counted fixes per game")
 
 
 def _compliance(found: dict[str, float]) -> str:

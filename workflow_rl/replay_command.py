@@ -9,7 +9,7 @@ from typing import Any
 from workflow_rl.config import check_jobs
 from workflow_rl.printing import progress, say
 from workflow_rl.replay import ReplayResult, replay
-from workflow_rl.scenario import GREEN_AGENTS, check_choice, parse_red_agents
+from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.traces import load_trace
 
@@ -34,8 +34,8 @@ def replay_files(files: list[Path], edition: str) -> dict[str, Any]:
 def replay_live(
     games: int,
     blues: tuple[str, ...],
-    red_agents: str,
-    green_agents: str,
+    red_agents: str | None,
+    green_agents: str | None,
     jobs: int | None,
     seed: int,
     cyborg_path: str,
@@ -44,8 +44,9 @@ def replay_live(
     from workflow_rl.evaluate_command import LIVE_BLUES, LIVE_WORKFLOW, blue_named
     from workflow_rl.lockstep import live_lockstep
 
-    reds = tuple(dict.fromkeys(parse_red_agents(red_agents)))
-    greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in green_agents.split(",")))
+    reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents)))
+    names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
+    greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
     chosen = {name: name for name in blues} or LIVE_BLUES
     named = {name: blue_named(policy, LIVE_WORKFLOW) for name, policy in chosen.items()}
     with progress("live games", games) as advance:

@@ -17,11 +17,11 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from workflow_rl.config import TrainConfig, config_from_json
-from workflow_rl.errors import RunInUseError, UserError
+from workflow_rl.errors import RunInUseError, SimulatorError, UserError
+from workflow_rl.parent_watch import end_with
 from workflow_rl.run_store import Run, read_result
 from workflow_rl.trainer import train_workflow
 
@@ -58,16 +58,9 @@ def _held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
     return run
 
 
-def _end_with(parent: int) -> None:
-    """Ends this process as soon as its parent is gone."""
-    while os.getppid() == parent:
-        time.sleep(SECONDS_BETWEEN_REPORTS)
-    os._exit(1)
-
-
 def main() -> None:
     """Works until standard input ends."""
-    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    end_with(os.getppid())
     last = 0.0
 
     def answer(message: dict[str, Any]) -> None:
@@ -84,6 +77,8 @@ def main() -> None:
         task = json.loads(line)
         try:
             answer({"done": train_in(Path(task["path"]), config_from_json(task["config"]), say)})
+        except SimulatorError as error:  # as if this process had died: another one goes on from the checkpoint
+            sys.exit(str(error))
         except UserError as error:
             answer({"error": str(error)})
         except OSError as error:
