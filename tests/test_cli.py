@@ -79,7 +79,8 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments: list[str | Path], 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["replay"], "Missing argument"),
+        (["replay"], "give the files of recorded games, or --live with a number of games."),
+        (["evaluate"], "Missing argument"),
         (["replay", "--speed", "9"], "--speed"),
         (["frobnicate"], "frobnicate"),
         (["evaluate", "sleep", "--episodes", "many"], "--episodes"),

@@ -19,8 +19,8 @@ from workflow_rl.trainer import MAIN, Training
 def bench_cyborg(processes: int, updates: int, native_updates: int, say: Say) -> dict[str, Any]:
     """Transitions per second of training on processes of genuine CybORG, and on the native engine, in one run.
 
-    The task is the same for both: a general policy from scratch, as many environments as processes, 100 steps, 4 epochs.
-    The native engine is also measured with its usual 200 environments.
+    The task is the same for both: a general policy from scratch, as many environments as processes, 100 steps,
+    4 epochs. The native engine is also measured with its usual 200 environments.
 
     Args:
         processes: of CybORG.
