@@ -202,6 +202,7 @@ def search(
     jobs: Annotated[int | None, typer.Option(help="Trainings at once.", show_default="one per core")] = None,
     run_dir: RunDir = None,
     resume: Resume = None,
+    report: Annotated[bool, typer.Option(help="Write report.html at the end.")] = True,
     as_json: Json = False,
     **values: Any,
 ) -> None:
@@ -229,6 +230,11 @@ def search(
         if view.run:
             say(f"To go on: workflow-rl search --resume {view.run}")
         raise
+    if report:
+        from workflow_rl.report_command import write_report
+
+        say("writing the report")
+        result["report"] = write_report([Path(result["run"])])["report"]
     show_result(result, as_json, lambda: print_search(result))
 
 
@@ -290,6 +296,58 @@ def evaluate(
         else:
             table = evaluate_named(policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance)
     show_result(table, as_json, lambda: (print_challenge if protocol else print_cells)(table))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="A search or a training, finished or not; several are compared.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; default: report.html in the run.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also write figures for papers (SVG, PDF) and their data (CSV) there.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Writes one HTML file about a run: the answer, figures, and episodes to replay. It works without a network."""
+    from workflow_rl.report_command import write_report
+
+    result = write_report(runs, output, figures)
+    size = Path(result["report"]).stat().st_size / 1e6
+    words = f"{result['report']}: {size:.1f} MB, to be opened in any browser."
+    words += f"\n{result['figures']}: {len(result['files'])} files." if "figures" in result else ""
+    show_result(result, as_json, lambda: print(words))
+
+
+@app.command()
+def watch(
+    source: Annotated[str, typer.Argument(help="A run, a policy file, a reference defender, or a trace (.npz).")],
+    red_agent: Annotated[
+        str | None, typer.Option(help="bline, meander or sleep.", show_default="the policy's own, else bline")
+    ] = None,
+    episode: Annotated[str, typer.Option(help="median, best, worst, violation, or a number.")] = "median",
+    edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
+    workflow: Annotated[str, typer.Option(help="By which fixes are judged; default: the policy's own.")] = "",
+    speed: Annotated[float, typer.Option(help="Steps per second.")] = 2.0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Plays an episode in the terminal: what is true, what blue believes, what both sides do. Elsewhere as lines."""
+    from rich.console import Console
+
+    from workflow_rl.watch_command import story_named
+    from workflow_rl.watch_view import lines, summary
+    from workflow_rl.watch_view import watch as play
+
+    if not 0.01 <= speed <= 1000:
+        raise UserError(f"the speed must be from 0.01 to 1000 steps per second, not {speed}.")
+    story = story_named(source, red_agent, episode, edition, workflow, seed)
+    console = Console()
+    if not as_json and console.is_terminal and sys.stdin.isatty():
+        play(story, console, speed)
+        print(summary(story))
+    else:
+        show_result(story.to_json(), as_json, lambda: print("\n".join(lines(story))))
 
 
 @app.command()

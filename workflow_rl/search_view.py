@@ -198,6 +198,8 @@ def sentences(result: dict[str, Any]) -> list[str]:
             "games of its own."
         )
     lines.append(f"{result['seconds']:.1f} s, {result['transitions'] / 1e6:.1f} M transitions. All in {result['run']}.")
+    if "report" in result:
+        lines.append(f"To look at: {result['report']}")
     return lines
 
 

@@ -1,0 +1,115 @@
+"use strict";
+(function () {
+  var data = JSON.parse(document.getElementById("data").textContent);
+  var root = document.documentElement;
+
+  // ---- theme: the system's, until the reader chooses
+  function ink(name) { return getComputedStyle(root).getPropertyValue(name).trim(); }
+  function setTheme(theme) { root.dataset.theme = theme; drawAll(); }
+  var media = window.matchMedia("(prefers-color-scheme: dark)");
+  root.dataset.theme = media.matches ? "dark" : "light";
+  media.addEventListener("change", function (event) { setTheme(event.matches ? "dark" : "light"); });
+  document.getElementById("theme").addEventListener("click", function () {
+    setTheme(root.dataset.theme === "dark" ? "light" : "dark");
+  });
+
+  // ---- figures, each drawn when it comes into sight
+  var drawn = {};
+  function draw(name) {
+    var place = document.getElementById("plot-" + name);
+    if (!place || typeof Plotly === "undefined") return;
+    drawn[name] = true;
+    var figure = JSON.parse(JSON.stringify(data.figures[name]));
+    var layout = Object.assign({
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), size: 13 },
+      margin: { l: 60, r: 20, t: 10, b: 50 }, autosize: true, hoverlabel: { align: "left" }
+    }, figure.layout);
+    Object.keys(layout).forEach(function (key) {
+      if (/^[xy]axis/.test(key)) {
+        layout[key] = Object.assign({ gridcolor: ink("--line"), zerolinecolor: ink("--line"), automargin: true }, layout[key]);
+      }
+    });
+    Plotly.react(place, figure.data, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] });
+  }
+  var names = Object.keys(data.figures);
+  function drawAll() { names.forEach(function (name) { if (drawn[name]) draw(name); }); }
+  var observer = new IntersectionObserver(function (entries) {
+    entries.forEach(function (entry) {
+      if (entry.isIntersecting) { observer.unobserve(entry.target); draw(entry.target.id.slice("plot-".length)); }
+    });
+  }, { rootMargin: "300px" });
+  names.forEach(function (name) {
+    var place = document.getElementById("plot-" + name);
+    if (place) { place.style.minHeight = (data.figures[name].layout.height || 320) + "px"; observer.observe(place); }
+  });
+  window.addEventListener("beforeprint", function () { names.forEach(function (name) { if (!drawn[name]) draw(name); }); });
+
+  // ---- replay
+  var stories = data.stories, chosen = 0, step = 0, timer = null;
+  var region = document.getElementById("replay-region");
+  if (!stories.length || !region) return;
+  var by = function (id) { return document.getElementById(id); };
+  var select = by("story"), slider = by("slider"), play = by("play");
+  stories.forEach(function (story, i) {
+    var option = document.createElement("option");
+    option.value = i;
+    option.textContent = story.red_agent + ": " + story.why + " (" + story.frames[story.frames.length - 1].total.toFixed(1) + ")";
+    select.appendChild(option);
+  });
+
+  function show() {
+    var story = stories[chosen], frame = story.frames[step];
+    slider.max = story.frames.length - 1;
+    slider.value = step;
+    slider.setAttribute("aria-valuetext", "step " + frame.step + " of " + story.frames.length);
+    by("told-step").textContent = frame.step + " of " + story.frames.length;
+    by("told-blue").textContent = frame.blue;
+    by("told-red").textContent = frame.red;
+    by("told-reward").textContent = frame.reward.toFixed(1) + ", so far " + frame.total.toFixed(1);
+    var fix = by("told-fix"), words = "no fix";
+    if (frame.fix) {
+      words = frame.fix.verdict + ": " + frame.fix.unit_type;
+      if (frame.fix.verdict === "violation") words += " was repaired, " + frame.fix.due + " was due";
+    }
+    fix.textContent = words;
+    fix.className = frame.fix ? frame.fix.verdict : "";
+    by("told-service").textContent = frame.service_down ? "down" : "running";
+    data.hosts.forEach(function (name, h) {
+      var node = by("host-" + h), level = frame.level[h], belief = frame.belief[h], decoys = frame.decoys[h];
+      node.setAttribute("class", "host level" + level + (belief ? " seen" : ""));
+      by("true-" + h).textContent = ["", "u", "P"][level];
+      by("belief-" + h).textContent = "believed " + data.beliefs[belief];
+      by("seen-" + h).textContent = [frame.activity[h] ? data.activities[frame.activity[h]] : "",
+        decoys.length ? decoys.length + (decoys.length > 1 ? " decoys" : " decoy") : ""].filter(Boolean).join(", ");
+      by("title-" + h).textContent = name + ": red has " + data.levels[level] + " access, blue believes " + data.beliefs[belief] +
+        (decoys.length ? "; decoys " + decoys.join(", ") : "");
+    });
+  }
+  function go(to) {
+    step = Math.max(0, Math.min(to, stories[chosen].frames.length - 1));
+    show();
+  }
+  function stop() { clearInterval(timer); timer = null; play.textContent = "Play"; play.setAttribute("aria-pressed", "false"); }
+  function toggle() {
+    if (timer) { stop(); return; }
+    if (step >= stories[chosen].frames.length - 1) go(0);
+    play.textContent = "Pause";
+    play.setAttribute("aria-pressed", "true");
+    timer = setInterval(function () {
+      if (step >= stories[chosen].frames.length - 1) stop(); else go(step + 1);
+    }, 600);
+  }
+  select.addEventListener("change", function () { stop(); chosen = Number(select.value); go(0); });
+  slider.addEventListener("input", function () { stop(); go(Number(slider.value)); });
+  play.addEventListener("click", toggle);
+  by("back").addEventListener("click", function () { stop(); go(step - 1); });
+  by("forth").addEventListener("click", function () { stop(); go(step + 1); });
+  region.addEventListener("keydown", function (event) {
+    if (event.target === select || event.ctrlKey || event.metaKey || event.altKey) return;
+    var to = { ArrowLeft: step - 1, ArrowRight: step + 1, Home: 0, End: stories[chosen].frames.length - 1 }[event.key];
+    if (to !== undefined) { stop(); go(to); event.preventDefault(); }
+    else if (event.key === " " && event.target.tagName !== "BUTTON") { toggle(); event.preventDefault(); }
+  });
+  region.classList.add("ready");
+  show();
+})();

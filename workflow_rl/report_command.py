@@ -1,0 +1,138 @@
+"""What ``report`` does: a page for a run, one that compares several, and figures for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.errors import UserError
+from workflow_rl.report_compare import comparison
+from workflow_rl.report_data import report_data
+from workflow_rl.report_sections import page
+from workflow_rl.run_store import SEARCH, read_about, write_atomically
+from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.search_view import in_words, sentences
+from workflow_rl.story import Episodes
+
+EPISODES = 500  # fresh games per red agent of the evaluation table
+STORY_EPISODES = 200  # games from which the median, best and worst one are taken
+MARK = b'content="workflow_rl report"'
+SEED = 77  # games that neither the search nor its evaluation has seen
+
+
+def write_report(paths: list[Path], target: Path | None = None, figures: Path | None = None) -> dict[str, Any]:
+    """Writes the page of a run, or one that compares several, and figures if a folder for them is given.
+
+    The page is report.html in the run's directory, or comparison.html beside the first run.
+    """
+    if len(paths) > 1:
+        if figures is not None:
+            raise UserError("figures are made of one run at a time.")
+        target = target or paths[0].absolute().parent / "comparison.html"
+        _check_target(target)
+        found = {str(path): _first(answer(report_data(path))) for path in paths}
+        return {"report": _write(target, comparison(paths, found)), "runs": [str(path) for path in paths]}
+    (path,) = paths
+    read_about(path)  # a run at all?
+    target = target or path / "report.html"
+    _check_target(target)
+    data = gather(path)
+    result = {"report": _write(target, page(data, answer(data))), "run": str(path), "state": data["state"]}
+    if figures is not None:
+        from workflow_rl.report_paper import write_figures
+
+        result |= {"figures": str(figures), "files": write_figures(data, figures)}
+    return result
+
+
+def _check_target(target: Path) -> None:
+    """Refuses to write over anything but a report."""
+    if target.is_dir():
+        raise UserError(f"{target} is a directory; name a file.")
+    if target.exists() and MARK not in target.read_bytes()[:4000]:
+        raise UserError(f"{target} exists and is no report; it is left as it is.")
+
+
+def _write(target: Path, text: str) -> str:
+    try:
+        write_atomically(target, text.encode())
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written ({error.strerror}).") from None
+    return str(target)
+
+
+def _first(lines: list[str]) -> str:
+    return next(line for line in lines if line.strip())
+
+
+def gather(path: Path) -> dict[str, Any]:
+    """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
+    data = report_data(path)
+    data |= {"evaluation": None, "stories": []}
+    policy = _policy(path, data)
+    if policy is None:
+        return data
+    from workflow_rl.policy_evaluation import evaluate_policy_file, network_policy
+    from workflow_rl.policy_file import load_policy
+
+    file = load_policy(policy)
+    workflow = file.workflow
+    table = evaluate_policy_file(policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None)
+    data["evaluation"] = table | {"episodes": EPISODES}
+    if not file.universal:
+        act = network_policy(policy, "")
+        for red in RED_AGENTS:
+            episodes = Episodes(act, red, file.edition, workflow, STORY_EPISODES, 100, SEED)
+            data["stories"] += [story.to_json() for story in episodes.choose()]
+    return data
+
+
+def _policy(path: Path, data: dict[str, Any]) -> Path | None:
+    """The run's policy; of a search that is not finished the best training of the best workflow so far."""
+    if (path / "policy.safetensors").exists():
+        return path / "policy.safetensors"
+    if data["kind"] != SEARCH or not data["ranking"]:
+        return None
+    best = data["ranking"][0]["workflow"]
+    own = [one for one in data["trainings"] if one["result"] and one["workflow"] == best]
+    files = [(one["result"]["mean_return"], path / "trainings" / one["name"] / "policy.safetensors") for one in own]
+    there = [pair for pair in files if pair[1].exists()]
+    return max(there)[1] if there else None
+
+
+def answer(data: dict[str, Any]) -> list[str]:
+    """What the run found, in words."""
+    if data["kind"] == SEARCH:
+        return _answer_of_search(data)
+    result = data["trainings"][0]["result"]
+    if result is None:
+        return [f"{data['trainings'][0]['n_updates']} updates have been made; there is no result yet."]
+    figure = f"return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes"
+    if result.get("compliance") is None:
+        return [f"A general defender: {figure}, after {result['updates']} updates."]
+    kept = f"compliance {result['compliance']:.3f} with {result['counted_fixes']:.1f} counted fixes per episode"
+    order = result["workflow"]
+    what = "any workflow" if order == "universal" else f"the order {in_words(order)}"
+    verdict = "follows" if result["compliance"] >= data["train"]["compliance_threshold"] else "does NOT follow"
+    return [f"The defender {verdict} {what}: {kept}; {figure}."]
+
+
+def _answer_of_search(data: dict[str, Any]) -> list[str]:
+    rows = data["ranking"]
+    if not rows:
+        return ["No workflow has been evaluated yet."]
+    best = rows[0]["workflow"] if rows[0]["follows"] else None
+    result = {
+        "ranking": rows,
+        "best": best,
+        "equal_to_best": [row["workflow"] for row in rows if best and row["equal_to_best"]],
+        "evaluations": len(data["evaluations"]),
+        "pair_weights": data["pairs"],
+        "level_error": data["level_error"],
+        "training_noise": data["training_noise"],
+        "defender": None,
+        "seconds": data["time"]["collect"] + data["time"]["update"],
+        "transitions": data["time"]["transitions"],
+        "run": data["run"],
+    }
+    return sentences(result)[:-1]

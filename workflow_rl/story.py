@@ -1,0 +1,280 @@
+"""An episode told step by step: what both sides did, what is true, what blue believes, and how a fix was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine.observe import BITS_PER_HOST
+from workflow_rl.engine.state import (
+    DECOY_ANSWERED,
+    FAILED,
+    NO_OPTION,
+    NOT_EXPLOITABLE,
+    NOTHING_THERE,
+    SESSION,
+    SUCCEEDED,
+    UNROUTABLE,
+)
+from workflow_rl.env import CageVectorEnv
+from workflow_rl.errors import UserError
+from workflow_rl.scenario import RED_ACTIONS, RED_AGENTS, Scenario
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.traces import TRACE_DECOYS, TRACE_EXPLOITS, TRACE_RED_AGENTS, Trace
+from workflow_rl.workflow import Workflow
+
+LEVELS = ("none", "user", "privileged")
+BELIEFS = ("clean", "unknown", "user", "privileged")  # by the two bits of the observation, the first one low
+ACTIVITIES = ("none", "scan", "?", "exploit")
+
+Act = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
+
+_RESULTS = {
+    SESSION: "gets in",
+    DECOY_ANSWERED: "runs into a decoy",
+    NOTHING_THERE: "finds nothing to attack",
+    UNROUTABLE: "cannot reach it",
+    NOT_EXPLOITABLE: "fails",
+    NO_OPTION: "knows no way in",
+}
+
+
+@dataclass(frozen=True)
+class Fix:
+    """How a Remove or Restore was judged; ``due`` is the unit type of highest priority that was compromised."""
+
+    unit_type: str
+    verdict: str  # compliant, violation, preventive
+    due: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step. Lists have one entry per host; all but ``fix`` describe the state after the step."""
+
+    step: int
+    blue: str
+    red: str
+    level: list[int]  # true access of red, see LEVELS
+    belief: list[int]  # see BELIEFS
+    activity: list[int]  # what blue saw in this step, see ACTIVITIES
+    decoys: list[list[str]]
+    service_down: bool
+    reward: float
+    total: float
+    fix: Fix | None
+
+
+@dataclass(frozen=True)
+class Story:
+    """A whole episode; ``why`` says why it is told."""
+
+    why: str
+    red_agent: str
+    edition: str
+    workflow: str
+    frames: list[Frame]
+
+    @property
+    def total(self) -> float:
+        """Return of the episode."""
+        return self.frames[-1].total
+
+    def count(self, verdict: str) -> int:
+        """Number of fixes that were judged so."""
+        return sum(frame.fix is not None and frame.fix.verdict == verdict for frame in self.frames)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self)
+
+
+class Episodes:
+    """Many episodes of one policy against one red agent, played side by side and kept as they went.
+
+    Args:
+        act: blue.
+        red_agent: the opponent.
+        edition: the rules.
+        workflow: by which fixes are judged; empty: not at all.
+        n_episodes: how many.
+        max_steps: how long.
+        seed: of the games and of blue's own chance.
+    """
+
+    def __init__(
+        self,
+        act: Act,
+        red_agent: str,
+        edition: str = "current",
+        workflow: str = "",
+        n_episodes: int = 200,
+        max_steps: int = 100,
+        seed: int = 0,
+    ) -> None:
+        if n_episodes < 1 or max_steps < 1:
+            raise UserError(f"episodes and steps must be at least 1, not {n_episodes} and {max_steps}.")
+        self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
+        envs = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None)
+        self.scenario = envs.scenario
+        seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), 5]).generate_state(n_episodes, np.uint64)
+        envs.reset(seed=seeds.tolist())
+        generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 6])
+        self.states: list[np.ndarray] = []  # after each step, (n_episodes,)
+        self.actions: list[np.ndarray] = []
+        self.rewards: list[np.ndarray] = []
+        self.before: list[np.ndarray] = []  # compromised before each step, (n_episodes, n_hosts)
+        for _ in range(max_steps):
+            actions = act(envs.packed_observations, generator)
+            _, rewards, _, _, infos = envs.step(actions)
+            self.actions.append(actions)
+            self.rewards.append(rewards)
+            self.before.append(infos["compromised_before"])
+            self.states.append(envs.snapshot())
+        self.returns: np.ndarray = np.sum(self.rewards, axis=0)
+
+    def tell(self, episode: int, why: str = "") -> Story:
+        """One of the episodes."""
+        frames, total = [], 0.0
+        for step, states in enumerate(self.states):
+            state, action = states[episode], int(self.actions[step][episode])
+            total += float(self.rewards[step][episode])
+            frames.append(
+                Frame(
+                    step=step + 1,
+                    blue=self.scenario.action_name(action),
+                    red=_red_in_words(self.scenario, state),
+                    service_down=bool(state["service_down"]),
+                    reward=round(float(self.rewards[step][episode]), 1),
+                    total=round(total, 1),
+                    fix=judge(self.scenario, self.workflow, action, self.before[step][episode]),
+                    **_picture(self.scenario, state),
+                )
+            )
+        return Story(why, self.red_agent, self.edition, self.workflow, frames)
+
+    def choose(self) -> list[Story]:
+        """The median, the best and the worst episode by return, and the first one with a violation, if there is one."""
+        ranked = np.argsort(self.returns, kind="stable")
+        chosen = {"median": ranked[len(ranked) // 2], "best": ranked[-1], "worst": ranked[0]}
+        stories = [self.tell(int(episode), why) for why, episode in chosen.items()]
+        first = self.first_violation()
+        return stories + ([self.tell(first, "first violation")] if first is not None else [])
+
+    def first_violation(self) -> int | None:
+        """The first episode in which the workflow is not followed at some step."""
+        for episode in range(len(self.returns)):
+            for step, actions in enumerate(self.actions):
+                found = judge(self.scenario, self.workflow, int(actions[episode]), self.before[step][episode])
+                if found is not None and found.verdict == "violation":
+                    return episode
+        return None
+
+
+def judge(scenario: Scenario, workflow: str, action: int, before: np.ndarray) -> Fix | None:
+    """How an action is judged by a workflow; None if it is no fix or there is no workflow."""
+    verb, host = scenario.action_parts(action)
+    if not workflow or verb not in ("Remove", "Restore"):
+        return None
+    types = [one.unit_type for one in scenario.hosts]
+    fixed = types[scenario.host_names.index(host)]
+    compromised = {types[i] for i in np.flatnonzero(before)}
+    if not compromised:
+        return Fix(fixed, "preventive")
+    due = next(name for name in Workflow.parse(workflow).order if name in compromised)
+    return Fix(fixed, "compliant" if fixed == due else "violation", due)
+
+
+def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "") -> Story:
+    """A recorded game of genuine CybORG."""
+    if not 0 <= episode < trace.n_episodes:
+        raise UserError(f"episode {episode} is not in {trace.path}; it has 0 to {trace.n_episodes - 1}.")
+    scenario = load_scenario()
+    frames, total = [], 0.0
+    before = np.zeros(len(scenario.hosts), bool)
+    foothold = scenario.host_names.index(scenario.red.foothold)
+    for step in range(int(trace["n_steps"][episode])):
+        row = {name: trace[name][episode, step] for name in trace.arrays if trace[name].ndim > 1 and name != "obs0"}
+        action, total = int(row["blue_action"]), total + float(row["reward"])
+        bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(scenario.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
+        exploit = TRACE_EXPLOITS[row["exploit"]] if row["exploit"] >= 0 else ""
+        red = (int(row["red_action"]), int(row["red_target"]), int(row["red_success"]), exploit)
+        names = [[name for bit, name in enumerate(TRACE_DECOYS) if mask >> bit & 1] for mask in row["decoys"].tolist()]
+        frames.append(
+            Frame(
+                step=step + 1,
+                blue=scenario.action_name(action),
+                red=_words(scenario, *red, int(row["exploit_result"]), int(row["detect"])),
+                level=row["priv"].astype(int).tolist(),
+                belief=(bits[:, 2] + 2 * bits[:, 3]).tolist(),
+                activity=(bits[:, 0] + 2 * bits[:, 1]).tolist(),
+                decoys=names,
+                service_down=not row["ot_running"],
+                reward=round(float(row["reward"]), 1),
+                total=round(total, 1),
+                fix=judge(scenario, workflow, action, before),
+            )
+        )
+        before = row["priv"] > 0
+        before[foothold] = False
+    red_agent = TRACE_RED_AGENTS[int(trace["red_agent"][episode])]
+    return Story(f"episode {episode} of {trace.path}", red_agent, edition, workflow, frames)
+
+
+def _picture(scenario: Scenario, state: Any) -> dict[str, Any]:
+    """Levels, beliefs, activity and decoys of each host."""
+    n = len(scenario.hosts)
+    hosts = np.arange(n)
+    privileged = int(state["privileged"]) >> hosts & 1
+    user = (int(state["traced"]) | int(state["untraced"])) >> hosts & 1
+    packed = int(state["observation"])
+    return {
+        "level": np.where(privileged, 2, user).tolist(),
+        "belief": [packed >> (BITS_PER_HOST * host + 2) & 3 for host in range(n)],
+        "activity": [packed >> (BITS_PER_HOST * host) & 3 for host in range(n)],
+        "decoys": [
+            [decoy.name for bit, decoy in enumerate(scenario.decoys) if int(mask) >> bit & 1]
+            for mask in state["decoys"][:n]
+        ],
+    }
+
+
+def _red_in_words(scenario: Scenario, state: Any) -> str:
+    exploit = scenario.exploits[state["exploit"]].name if state["exploit"] >= 0 else ""
+    move = (int(state["red_action"]), int(state["red_target"]), int(state["red_success"]), exploit)
+    return _words(scenario, *move, int(state["exploit_result"]), int(state["detected"]))
+
+
+def _words(scenario: Scenario, action: int, target: int, success: int, exploit: str, result: int, detected: int) -> str:
+    """Red's move as a sentence without its subject."""
+    if action >= len(RED_ACTIONS):
+        return "does nothing that is allowed"
+    name = RED_ACTIONS[action]
+    if name == "Sleep":
+        return "sleeps"
+    if name == "DiscoverRemoteSystems":
+        return f"sweeps the {scenario.subnet_names[target]} subnet" + _failed(success)
+    host = scenario.host_names[target]
+    if name == "DiscoverNetworkServices":
+        return f"scans {host}" + _failed(success)
+    if name == "PrivilegeEscalate":
+        return f"escalates on {host}" + _failed(success)
+    if name == "Impact":
+        return f"stops the operational service on {host}" + _failed(success)
+    way = f" with {exploit}" if exploit else ""
+    unseen = " unseen" if detected == 0 else ""
+    return f"attacks {host}{way}: {_RESULTS[result]}{unseen}"
+
+
+def _failed(success: int) -> str:
+    assert success in (FAILED, SUCCEEDED, 2)
+    return "" if success == SUCCEEDED else ": in vain"
+
+
+def stories(episodes: Sequence[Episodes]) -> list[Story]:
+    """The chosen episodes of several red agents."""
+    return [story for some in episodes for story in some.choose()]

@@ -1,0 +1,74 @@
+"""What ``watch`` shows: an episode of a run, a policy file, a rule-based defender, or a recorded game."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workflow_rl.errors import UserError
+from workflow_rl.evaluation import REFERENCE_POLICIES
+from workflow_rl.scenario import RED_AGENTS, check_choice
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.story import Episodes, Story, story_of_trace
+from workflow_rl.traces import load_trace
+
+CHOICES = ("median", "best", "worst", "violation")
+N_EPISODES = 200  # from which the median, the best and the worst are taken
+
+
+def story_named(
+    source: str, red_agent: str | None, episode: str, edition: str | None, workflow: str, seed: int
+) -> Story:
+    """The episode that was asked for.
+
+    Args:
+        source: a run, a policy file, a reference defender or a trace file (.npz).
+        red_agent: the opponent; default: the one that the policy was trained against, else ``bline``.
+        episode: one of CHOICES or a number.
+        edition: the rules; default: the policy's, else ``current``.
+        workflow: by which fixes are judged; default: the policy's own.
+        seed: of the games.
+    """
+    if edition is not None:
+        check_choice("edition", edition, load_scenario().editions)
+    if source.endswith(".npz"):
+        if red_agent is not None:
+            raise UserError("a recorded game has its own red agent; leave --red-agent out.")
+        trace = load_trace(source)
+        number = _number(episode) if episode != "median" else 0
+        if number is None:
+            raise UserError(f"episode must be a number from 0 to {trace.n_episodes - 1}, not {episode!r}.")
+        return story_of_trace(trace, number, edition or "current", workflow)
+    from workflow_rl.evaluate_command import blue_named
+
+    about = ("bline", "current", workflow)
+    if source not in REFERENCE_POLICIES and Path(source).exists():
+        from workflow_rl.policy_file import load_policy
+
+        policy = load_policy(Path(source))
+        if policy.universal and not workflow:
+            raise UserError("the policy follows any workflow: say which one with --workflow.")
+        known = policy.red_agent if policy.red_agent in RED_AGENTS else "bline"
+        about = (known, policy.edition, workflow or policy.workflow)
+    red = check_choice("red agent", red_agent if red_agent is not None else about[0], RED_AGENTS)
+    number = _number(episode)
+    if number is None:
+        check_choice("episode", episode, CHOICES)
+    n_episodes = N_EPISODES if number is None else number + 1
+    episodes = Episodes(blue_named(source, about[2]), red, edition or about[1], about[2], n_episodes, 100, seed)
+    if number is not None:
+        return episodes.tell(number, f"{source}: episode {number}")
+    if episode == "violation":
+        first = episodes.first_violation()
+        if first is None:
+            order = f"the workflow {about[2]}" if about[2] else "no workflow"
+            raise UserError(f"{source} has no violation of {order} in {n_episodes} episodes.")
+        return episodes.tell(first, f"{source}: first violation")
+    names = {story.why: story for story in episodes.choose()}
+    story = names[episode]
+    return Story(
+        f"{source}: {episode} of {n_episodes} episodes", story.red_agent, story.edition, story.workflow, story.frames
+    )
+
+
+def _number(episode: str) -> int | None:
+    return int(episode) if episode.isdecimal() and int(episode) < 100_000 else None

@@ -1,0 +1,143 @@
+"""An episode in the terminal: the network, what is true beside what blue believes, and both sides' moves."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.text import Text
+
+from workflow_rl.scenario import Scenario
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.story import ACTIVITIES, BELIEFS, LEVELS, Frame, Story
+
+MARKS = ("·", "u", "P")  # true access: none, user, privileged; told apart by letter as well as by colour
+STYLES = ("dim", "yellow", "bold red")
+SUSPICIONS = (" ", "?", "u", "P")  # belief: clean, unknown, user, privileged
+HELP = "space: pause or go on   left, right: a step   home, end: to the start, the end   q: leave"
+KEYS = {"\x1b[D": "left", "\x1b[C": "right", "\x1b[H": "home", "\x1b[F": "end", " ": "space", "q": "q", "\x03": "q"}
+
+
+def lines(story: Story) -> Iterator[str]:
+    """The story as plain lines, one per step."""
+    yield title(story)
+    for frame in story.frames:
+        fix = f"  [{verdict(frame)}]" if frame.fix else ""
+        down = "  SERVICE DOWN" if frame.service_down else ""
+        moves = f"{frame.step:3}  blue: {frame.blue:27}  red {frame.red:52}"
+        yield f"{moves}  {frame.reward:6.1f} {frame.total:8.1f}{fix}{down}"
+    yield summary(story)
+
+
+def title(story: Story) -> str:
+    """What is shown."""
+    order = f", workflow {story.workflow}" if story.workflow else ""
+    return f"{story.why} against {story.red_agent}, {story.edition} edition{order}"
+
+
+def summary(story: Story) -> str:
+    """How it ended."""
+    words = f"Return {story.total:.1f} after {len(story.frames)} steps."
+    if story.workflow:
+        counts = [f"{story.count(name)} {name}" for name in ("compliant", "violation", "preventive")]
+        words += f" Fixes: {', '.join(counts)}."
+    return words
+
+
+def verdict(frame: Frame) -> str:
+    """How blue's fix was judged, in words; empty if it was none."""
+    if frame.fix is None:
+        return ""
+    if frame.fix.verdict == "violation":
+        return f"violation: {frame.fix.due} was due before {frame.fix.unit_type}"
+    return f"{frame.fix.verdict}: {frame.fix.unit_type}"
+
+
+def picture(story: Story, index: int, scenario: Scenario) -> RenderableType:
+    """One step as panels, a panel per subnet."""
+    frame = story.frames[index]
+    foothold = scenario.subnet_of(scenario.red.foothold)
+    subnets = sorted(scenario.subnets, key=lambda subnet: subnet.name != foothold)
+    panels = [
+        Panel(Text("\n").join(_host(scenario, frame, name) for name in subnet.hosts), title=subnet.name, width=38)
+        for subnet in subnets
+    ]
+    moves = Text(f"blue  {frame.blue}\n")
+    moves.append(f"      {verdict(frame)}\n", "bold red" if frame.fix and frame.fix.verdict == "violation" else "green")
+    moves.append(f"red   {frame.red}\n")
+    state = f"step {frame.step} of {len(story.frames)}   reward {frame.reward:.1f}   sum {frame.total:.1f}"
+    moves.append(state, "bold")
+    if frame.service_down:
+        moves.append("   the operational service is down", "bold red")
+    legend = Text("true access: · none, u user, P privileged    in brackets what blue believes: ? unknown", "dim")
+    return Group(Text(title(story), "bold"), Columns(panels), moves, legend, Text(HELP, "dim"))
+
+
+def _host(scenario: Scenario, frame: Frame, name: str) -> Text:
+    host = scenario.host_names.index(name)
+    level, belief, activity = frame.level[host], frame.belief[host], frame.activity[host]
+    text = Text(f"{name:12}")
+    text.append(f"{MARKS[level]} ", STYLES[level])
+    text.append(f"[{SUSPICIONS[belief]}]", "cyan" if belief else "dim")
+    text.append(f" {ACTIVITIES[activity] if activity else '':8}", "magenta")
+    n = len(frame.decoys[host])
+    text.append(f"{n} decoy{'s' * (n > 1)}" if n else "", "blue")
+    return text
+
+
+def watch(story: Story, console: Console, steps_per_s: float) -> None:
+    """Plays the story until its end, or until the user leaves it."""
+    scenario = load_scenario()
+    index, playing, due = 0, True, time.monotonic() + 1 / steps_per_s
+    with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(picture(story, index, scenario), refresh=True)
+            pressed = key(max(0.0, due - time.monotonic()) if playing else 1.0)
+            last = len(story.frames) - 1
+            if pressed == "q":
+                return
+            if pressed == "space":
+                playing = not playing
+            elif pressed:
+                playing = False
+                index = {"left": index - 1, "right": index + 1, "home": 0, "end": last}[pressed]
+                index = max(0, min(index, last))
+            elif playing and time.monotonic() >= due:
+                if index == last:
+                    return
+                index += 1
+            due = time.monotonic() + 1 / steps_per_s if pressed or time.monotonic() >= due else due
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """A function that waits for a key so many seconds and returns its name, or an empty string."""
+    import termios
+    import tty
+
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+
+    def read(seconds: float) -> str:
+        ready, _, _ = select.select([number], [], [], seconds)
+        if not ready:
+            return ""
+        return KEYS.get(os.read(number, 8).decode(errors="ignore"), "")
+
+    try:
+        tty.setcbreak(number)
+        yield read
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+assert len(MARKS) == len(LEVELS)
+assert len(SUSPICIONS) == len(BELIEFS)
