@@ -89,7 +89,6 @@ def _search(path: Path, config: dict[str, Any], events: list[dict[str, Any]]) ->
         "evaluations": evaluations,
         "under_way": [suggestions[index]["workflow"] for index in sorted(suggestions)][len(evaluations) :],
         "trainings": trainings,
-        "map": _map(),
     }
 
 
@@ -119,6 +118,7 @@ def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any
     ranking = posterior.ranking(threshold)
     orders = [workflow.order for workflow in all_workflows()]
     means, sigmas = posterior.gp.predict(orders)
+    plane = order_plane(means)
     rows = [
         {
             "workflow": ",".join(place.order),
@@ -137,8 +137,8 @@ def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any
     return {
         "ranking": rows,
         "predictions": [
-            {"workflow": ",".join(order), "mean": float(mean), "sigma": float(sigma)}
-            for order, mean, sigma in zip(orders, means, sigmas, strict=True)
+            {"workflow": ",".join(order), "mean": float(mean), "sigma": float(sigma), "x": float(x), "y": float(y)}
+            for order, mean, sigma, (x, y) in zip(orders, means, sigmas, plane, strict=True)
         ],
         "pairs": [asdict(pair) for pair in posterior.pair_effects()],
         "training_noise": posterior.gp.training_noise,
@@ -203,19 +203,37 @@ def _time(trainings: Sequence[dict[str, Any]], train: dict[str, Any]) -> dict[st
     }
 
 
-def _map() -> dict[str, list[float]]:
-    """All workflows in the plane: classical scaling of their Kendall distances, near ones near each other."""
+def order_plane(expected: np.ndarray) -> np.ndarray:
+    """All workflows in the plane, (120, 2), by classical scaling of their Kendall distances.
+
+    Scaling finds n_types - 1 axes of equal weight, so any plane in them is as good. This one has the direction in which
+    the expected return (120,) grows to the right, and that of an early ``defender`` upwards: no luck is in it.
+    """
     types = unit_types()
-    pairs = list(combinations(types, 2))
     orders = [workflow.order for workflow in all_workflows()]
+    pairs = list(combinations(types, 2))
     signs = np.array([[1 if order.index(a) < order.index(b) else -1 for a, b in pairs] for order in orders], float)
     distance = (len(pairs) - signs @ signs.T) / 2
     n = len(orders)
     centre = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(-0.5 * centre @ distance**2 @ centre)
-    plane = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0))
-    plane *= np.where(plane[np.abs(plane).argmax(axis=0), [0, 1]] < 0, -1, 1)  # a sign that does not depend on luck
-    return {"workflows": [",".join(order) for order in orders], "x": plane[:, 1].tolist(), "y": plane[:, 0].tolist()}
+    values, vectors = np.linalg.eigh(-0.5 * centre @ distance @ centre)
+    space = vectors[:, 1 - len(types) :] * np.sqrt(values[1 - len(types) :])
+    early = np.array([-order.index(types[0]) for order in orders], float)
+    late = np.array([order.index(types[-1]) for order in orders], float)
+    right = _direction(space, expected) if np.ptp(expected) > 1e-9 else _direction(space, late)
+    up = _direction(space, early)
+    up = up - (up @ right) * right
+    if np.linalg.norm(up) < 1e-6:
+        up = _direction(space, late) - (_direction(space, late) @ right) * right
+    plane: np.ndarray = space @ np.stack([right, up / np.linalg.norm(up)], axis=1)
+    return plane
+
+
+def _direction(space: np.ndarray, quantity: np.ndarray) -> np.ndarray:
+    """The unit vector along which a quantity grows most."""
+    slope = np.linalg.lstsq(space, quantity - quantity.mean(), rcond=None)[0]
+    unit: np.ndarray = slope / np.linalg.norm(slope)
+    return unit
 
 
 def command_of(kind: str, config: dict[str, Any]) -> str:

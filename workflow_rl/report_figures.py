@@ -133,17 +133,17 @@ def best_so_far(data: dict[str, Any]) -> list[float | None]:
 
 def order_map(data: dict[str, Any]) -> Figure:
     """All workflows in the plane, coloured by what the process expects of them; evaluated ones are numbered."""
-    expected = {row["workflow"]: row for row in data["predictions"]}
-    names, place = data["map"]["workflows"], data["map"]
+    rows = data["predictions"]
+    at = {row["workflow"]: (row["x"], row["y"]) for row in rows}
     visits: dict[str, list[int]] = {}
     for row in data["evaluations"]:
         visits.setdefault(row["workflow"], []).append(row["index"] + 1)
-    at = {name: (x, y) for name, x, y in zip(names, place["x"], place["y"], strict=True)}
     every = {
-        "type": "scatter", "mode": "markers", "name": "all workflows", "x": place["x"], "y": place["y"], "text": names,
-        "customdata": [[expected[name]["mean"], expected[name]["sigma"]] for name in names],
+        "type": "scatter", "mode": "markers", "name": "all workflows", "text": [row["workflow"] for row in rows],
+        "x": [row["x"] for row in rows], "y": [row["y"] for row in rows],
+        "customdata": [[row["mean"], row["sigma"]] for row in rows],
         "marker": {
-            "color": [expected[name]["mean"] for name in names], "colorscale": "Cividis", "size": 11,
+            "color": [row["mean"] for row in rows], "colorscale": "Cividis", "size": 11,
             "colorbar": {"title": {"text": "expected<br>return"}, "thickness": 12},
         },
         "hovertemplate": "%{text}<br>expected %{customdata[0]:.2f} ± %{customdata[1]:.2f}<extra></extra>",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -273,8 +273,3 @@ def _words(scenario: Scenario, action: int, target: int, success: int, exploit: 
 def _failed(success: int) -> str:
     assert success in (FAILED, SUCCEEDED, 2)
     return "" if success == SUCCEEDED else ": in vain"
-
-
-def stories(episodes: Sequence[Episodes]) -> list[Story]:
-    """The chosen episodes of several red agents."""
-    return [story for some in episodes for story in some.choose()]

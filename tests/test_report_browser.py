@@ -1,0 +1,204 @@
+"""The report in a real browser without a network: it draws, plays, obeys keys, and fits a telephone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_report import unpack
+from workflow_rl.report_command import gather, write_report
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.story import BELIEFS
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: dev)")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium here (apt-get install chromium)", allow_module_level=True)
+
+SECTIONS = (
+    "answer", "ranking", "priorities", "progress", "replay", "training", "violations", "evaluation", "time", "settings",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("browser") / "run")
+
+
+@pytest.fixture(scope="module")
+def report(run: Path) -> str:
+    return f"file://{write_report([run])['report']}"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as session:
+        found = session.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Watched:
+    """A page with everything that it complains about and asks for."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.context = browser.new_context(offline=True, **options)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+
+    def text(self, name: str) -> str:
+        return str(self.page.locator(f"#{name}").inner_text())
+
+
+@pytest.fixture
+def opened(browser: Any, report: str) -> Iterator[Watched]:
+    watched = Watched(browser, report)
+    watched.page.wait_for_selector("#replay-region.ready")
+    yield watched
+    watched.context.close()
+
+
+def test_the_page_draws_everything_without_an_error_or_a_request(opened: Watched, report: str) -> None:
+    for name in SECTIONS:
+        section = opened.page.locator(f"#{name}")
+        section.scroll_into_view_if_needed()
+        assert section.is_visible()
+    places = opened.page.locator(".plot")
+    assert places.count() == 8
+    for i in range(8):
+        places.nth(i).scroll_into_view_if_needed()
+        places.nth(i).locator(".main-svg").first.wait_for()
+    assert opened.complaints == []
+    assert opened.requests == [report]
+    assert "Best workflow: repair enterprise first" in opened.text("answer")
+    first = opened.page.locator("#ranking tbody tr").first.inner_text().split("\t")
+    assert first[:3] == ["enterprise,op_server,user,defender,op_host", "1", "-20.23 ± 0.25"]
+
+
+def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_reach(
+    opened: Watched, run: Path
+) -> None:
+    stories, scenario, page = gather(run)["stories"], load_scenario(), opened.page
+    assert page.locator("#story option").count() == len(stories)
+
+    def agrees(story: dict[str, Any], step: int) -> None:
+        frame = story["frames"][step]
+        assert opened.text("told-step") == f"{step + 1} of 100"
+        assert opened.text("told-blue") == frame["blue"]
+        assert opened.text("told-red") == frame["red"]
+        assert opened.text("told-reward") == f"{frame['reward']:.1f}, so far {frame['total']:.1f}"
+        verdict = "no fix"
+        if frame["fix"]:
+            verdict = f"{frame['fix']['verdict']}: {frame['fix']['unit_type']}"
+            if frame["fix"]["verdict"] == "violation":
+                verdict += f" was repaired, {frame['fix']['due']} was due"
+        assert opened.text("told-fix") == verdict
+        shown = page.evaluate(
+            "n => [...Array(n).keys()].map(h => [document.getElementById('true-' + h).textContent,"
+            "document.getElementById('belief-' + h).textContent, document.getElementById('title-' + h).textContent])",
+            len(scenario.hosts),
+        )
+        for host, (mark, belief, title) in enumerate(shown):
+            assert mark == ("", "u", "P")[frame["level"][host]]
+            assert belief == f"believed {BELIEFS[frame['belief'][host]]}"
+            assert title.startswith(scenario.host_names[host])
+            assert all(decoy in title for decoy in frame["decoys"][host])
+
+    agrees(stories[0], 0)
+    region = page.locator("#replay-region")
+    region.focus()
+    for key, step in (
+        ("ArrowRight", 1),
+        ("ArrowRight", 2),
+        ("ArrowLeft", 1),
+        ("End", 99),
+        ("ArrowRight", 99),
+        ("Home", 0),
+    ):
+        page.keyboard.press(key)
+        agrees(stories[0], step)
+    worst = next(i for i, story in enumerate(stories) if story["why"] == "worst" and story["red_agent"] == "meander")
+    page.select_option("#story", str(worst))
+    agrees(stories[worst], 0)
+    for step in (13, 57, 98):
+        page.locator("#slider").fill(str(step))
+        agrees(stories[worst], step)
+    page.click("#back")
+    agrees(stories[worst], 97)
+    broken = next(i for i, story in enumerate(stories) if story["why"] == "first violation")
+    step = next(f["step"] - 1 for f in stories[broken]["frames"] if f["fix"] and f["fix"]["verdict"] == "violation")
+    page.select_option("#story", str(broken))
+    page.locator("#slider").fill(str(step))
+    agrees(stories[broken], step)
+    assert "was due" in opened.text("told-fix")
+    assert opened.complaints == []
+
+
+def test_play_and_pause_by_button_and_space(opened: Watched) -> None:
+    page = opened.page
+    page.click("#play")
+    assert page.locator("#play").get_attribute("aria-pressed") == "true"
+    page.locator("#told-step", has_text="3 of 100").wait_for()
+    page.locator("#replay-region").focus()
+    page.keyboard.press("Space")
+    assert page.locator("#play").inner_text() == "Play"
+    stopped = opened.text("told-step")
+    page.wait_for_timeout(1500)
+    assert opened.text("told-step") == stopped
+
+
+def test_dark_and_light_follow_the_system_and_the_button(browser: Any, report: str) -> None:
+    papers = {}
+    for scheme in ("light", "dark"):
+        watched = Watched(browser, report, color_scheme=scheme)
+        watched.page.wait_for_selector("#replay-region.ready")
+        colour = "getComputedStyle(document.body).backgroundColor"
+        papers[scheme] = watched.page.evaluate(colour)
+        watched.page.click("#theme")
+        other = "dark" if scheme == "light" else "light"
+        assert watched.page.evaluate("document.documentElement.dataset.theme") == other
+        assert watched.page.evaluate(colour) != papers[scheme]
+        assert watched.complaints == []
+        watched.context.close()
+    assert papers["light"] != papers["dark"]
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Any, report: str) -> None:
+    watched = Watched(browser, report, viewport={"width": 390, "height": 844})
+    watched.page.wait_for_selector("#replay-region.ready")
+    for name in SECTIONS:
+        watched.page.locator(f"#{name}").scroll_into_view_if_needed()
+    watched.page.wait_for_timeout(500)
+    assert watched.page.evaluate("document.documentElement.scrollWidth") == 390
+    watched.context.close()
+
+
+def test_without_javascript_tables_and_a_static_figure_remain(browser: Any, report: str) -> None:
+    watched = Watched(browser, report, java_script_enabled=False)
+    assert watched.page.locator("noscript svg, #ranking svg").first.is_visible()
+    assert "-20.23 ± 0.25" in watched.text("ranking")
+    assert watched.page.locator("#evaluation table").is_visible()
+    watched.context.close()
+
+
+def test_a_comparison_and_an_unfinished_run_open_without_an_error(browser: Any, run: Path, tmp_path: Path) -> None:
+    lone, empty = tmp_path / "lone", tmp_path / "empty"
+    shutil.copytree(run / "trainings" / "004-2", lone)
+    empty.mkdir()
+    shutil.copy(run / "config.json", empty / "config.json")
+    for paths in ([run, lone], [lone], [empty]):
+        address = f"file://{write_report(paths, tmp_path / 'page.html')['report']}"
+        watched = Watched(browser, address)
+        watched.page.wait_for_timeout(300)
+        assert watched.complaints == []
+        assert watched.requests == [address]
+        watched.context.close()

@@ -1,0 +1,214 @@
+"""Episodes told step by step, and watched in the terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import DATA, ROOT
+from tests.helpers import assert_refused, run, run_json
+from workflow_rl import CageVectorEnv
+from workflow_rl.engine import allocate, compile_tables
+from workflow_rl.engine.step import reset_envs, step_envs_with
+from workflow_rl.evaluate_command import blue_named
+from workflow_rl.evaluation import reference_policy
+from workflow_rl.replay import Replayer
+from workflow_rl.scenario import Scenario
+from workflow_rl.story import BELIEFS, Episodes, Story, judge, story_of_trace
+from workflow_rl.traces import TRACE_RED_AGENTS, Trace
+
+UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
+ORDER = "enterprise,op_server,user,op_host,defender"
+OTHER = "user,op_server,enterprise,op_host,defender"
+
+
+@pytest.fixture(scope="module")
+def episodes() -> Episodes:
+    """A defender that follows another order than the one by which it is judged."""
+    return Episodes(blue_named(str(UNIVERSAL), ORDER), "bline", workflow=OTHER, n_episodes=40)
+
+
+def test_a_story_is_the_game_that_the_environment_plays(episodes: Episodes, scenario: Scenario) -> None:
+    """Its actions, played again with the same seed, give its levels, beliefs and rewards."""
+    story = episodes.tell(7)
+    envs = CageVectorEnv(40, red_agent="bline", max_steps=None)
+    seeds = np.random.SeedSequence([0, 0, 5]).generate_state(40, np.uint64)
+    envs.reset(seed=seeds.tolist())
+    names = [scenario.action_name(action) for action in range(145)]
+    total = 0.0
+    for step, frame in enumerate(story.frames):
+        actions = np.zeros(40, int)
+        actions[7] = names.index(frame.blue)
+        observations, rewards, _, _, infos = envs.step(actions)
+        bits = observations[7].reshape(13, 4)
+        total += rewards[7]
+        assert frame.step == step + 1
+        assert frame.level == infos["red_level"][7].tolist()
+        assert frame.belief == [BELIEFS.index(believed(row[2:].tolist())) for row in bits]
+        assert frame.activity == (bits[:, 0] + 2 * bits[:, 1]).astype(int).tolist()
+        assert frame.reward == round(float(rewards[7]), 1)
+        assert frame.total == pytest.approx(round(total, 1))
+    assert story.total == pytest.approx(round(float(episodes.returns[7]), 1))
+
+
+def believed(bits: list[float]) -> str:
+    return {(0, 0): "clean", (1, 0): "unknown", (0, 1): "user", (1, 1): "privileged"}[int(bits[0]), int(bits[1])]
+
+
+def test_fixes_are_judged_by_the_workflow_and_what_was_skipped_is_named(scenario: Scenario) -> None:
+    before = np.zeros(13, bool)
+    remove, restore = scenario.action_index("Remove", "User1"), scenario.action_index("Restore", "Enterprise1")
+    assert judge(scenario, OTHER, 0, before) is None
+    assert judge(scenario, "", remove, before) is None
+    found = judge(scenario, OTHER, remove, before)
+    assert found is not None
+    assert (found.verdict, found.unit_type, found.due) == ("preventive", "user", "")
+    before[[2, 9]] = True  # Enterprise1, User1
+    verdicts = [judge(scenario, OTHER, action, before) for action in (remove, restore)]
+    assert [(v.verdict, v.unit_type, v.due) for v in verdicts if v] == [
+        ("compliant", "user", "user"), ("violation", "enterprise", "user"),
+    ]  # fmt: skip
+
+
+def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> None:
+    from workflow_rl.compliance import Compliance
+    from workflow_rl.workflow import Workflow
+
+    scenario = episodes.scenario
+    order = np.tile(Workflow.parse(OTHER).indices(), (40, 1))
+    compliance = Compliance(scenario, order, 0.0)
+    from workflow_rl.game import fixed_unit_types
+
+    fixed = fixed_unit_types(scenario)
+    for actions, before in zip(episodes.actions, episodes.before, strict=True):
+        compliance.update(fixed[actions], before)
+    for episode in (0, 7, 39):
+        story, counted = episodes.tell(episode), compliance.episodes[episode]
+        assert story.count("compliant") == counted["compliant"]
+        assert story.count("compliant") + story.count("violation") == counted["counted"]
+        assert story.count("preventive") == counted["preventive"]
+
+
+def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episodes) -> None:
+    stories = {story.why: story for story in episodes.choose()}
+    returns = np.sort(episodes.returns)
+    assert stories["best"].total == pytest.approx(returns[-1], abs=0.05)
+    assert stories["worst"].total == pytest.approx(returns[0], abs=0.05)
+    assert stories["median"].total == pytest.approx(returns[20], abs=0.05)
+    first = episodes.first_violation()
+    assert first is not None
+    assert stories["first violation"].count("violation") > 0
+    assert all(episodes.tell(episode).count("violation") == 0 for episode in range(first))
+    asleep = Episodes(reference_policy("sleep"), "bline", workflow=ORDER, n_episodes=3)
+    assert [story.why for story in asleep.choose()] == ["median", "best", "worst"]
+
+
+def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], scenario: Scenario) -> None:
+    trace = samples["current"]
+    for episode in (0, 45, 80):
+        story = story_of_trace(trace, episode, "current")
+        assert story.red_agent == TRACE_RED_AGENTS[trace["red_agent"][episode]]
+        assert [frame.level for frame in story.frames] == trace["priv"][episode].tolist()
+        assert story.total == pytest.approx(trace["reward"][episode].sum(), abs=0.05)
+        wanted = [scenario.action_name(int(action)) for action in trace["blue_action"][episode]]
+        assert [frame.blue for frame in story.frames] == wanted
+
+
+def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace], scenario: Scenario) -> None:
+    """Every recorded step in words, levels and decoys, from the recording and from the engine's state."""
+    from workflow_rl.story import _picture, _red_in_words
+
+    trace = samples["current"].take([0, 20, 45, 60, 80])
+    replayer, tables = Replayer(trace, scenario), compile_tables(scenario, "current")
+    told = [story_of_trace(trace, episode, "current") for episode in range(5)]
+    states, rewards = allocate(5), np.zeros(5)
+    from workflow_rl.scenario import RED_AGENTS
+
+    states["red"] = [RED_AGENTS.index(story.red_agent) for story in told]
+    states["green_acts"] = 1
+    reset_envs(states, tables, np.ones(5, bool), np.zeros(5, np.uint64), True)
+    for step in range(100):
+        step_envs_with(states, tables, replayer.actions[:, step], replayer.draws[:, step], rewards)
+        for episode, story in enumerate(told):
+            frame, picture = story.frames[step], _picture(scenario, states[episode])
+            assert frame.red == _red_in_words(scenario, states[episode])
+            for name in ("level", "belief", "activity"):
+                assert getattr(frame, name) == picture[name], (name, step)
+            assert [sorted(names) for names in frame.decoys] == [sorted(names) for names in picture["decoys"]]
+
+
+# ---------------------------------------------------------------------------------------------------- in the terminal
+
+
+def test_watch_prints_a_line_per_step_where_there_is_no_terminal() -> None:
+    done = run("watch", UNIVERSAL, "--workflow", ORDER, "--episode", "3")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 102
+    assert "workflow enterprise,op_server" in lines[0]
+    assert lines[1].startswith("  1  blue: ")
+    assert lines[-1].startswith("Return -")
+    assert run("watch", UNIVERSAL, "--workflow", ORDER, "--episode", "3").stdout == done.stdout
+
+
+def test_watch_tells_the_same_story_as_json() -> None:
+    found = run_json("watch", "reactive-restore", "--red-agent", "meander", "--episode", "best", "--seed", "4")
+    story = Episodes(reference_policy("reactive-restore"), "meander", seed=4).choose()[1]
+    assert [frame["blue"] for frame in found["frames"]] == [frame.blue for frame in story.frames]
+    assert found["why"] == "reactive-restore: best of 200 episodes"
+    assert isinstance(story, Story)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nobody"], "unknown policy 'nobody'"),
+        (["sleep", "--episode", "funniest"], "unknown episode 'funniest'; allowed: median, best, worst, violation."),
+        (["sleep", "--red-agent", "bline,meander"], "unknown red agent 'bline,meander'"),
+        (["sleep", "--episode", "violation"], "sleep has no violation of no workflow in 200 episodes."),
+        (["sleep", "--speed", "0"], "the speed must be from 0.01 to 1000 steps per second, not 0.0."),
+        ([UNIVERSAL], "the policy follows any workflow: say which one with --workflow."),
+        ([DATA / "sample-current.npz", "--episode", "5000"], "episode 5000 is not in"),
+        ([DATA / "sample-current.npz", "--red-agent", "bline"], "a recorded game has its own red agent"),
+        (["nowhere.npz"], "nowhere.npz: no such file."),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(arguments: list[str | Path], complaint: str) -> None:
+    assert_refused(run("watch", *arguments), complaint)
+
+
+def test_watch_plays_in_a_terminal_and_obeys_its_keys() -> None:
+    """Pause, to the end, a step back, leave."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "workflow_rl.cli", "watch", str(DATA / "sample-current.npz"), "--speed", "1"]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+    process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment, cwd=ROOT)
+    os.close(follower)
+    seen = read_until(leader, "step 1 of 100")
+    for key, expected in ((" ", "step 1 of 100"), ("\x1b[F", "step 100 of 100"), ("\x1b[D", "step 99 of 100")):
+        os.write(leader, key.encode())
+        seen += read_until(leader, expected)
+    os.write(leader, b"q")
+    seen += read_until(leader, "after 100 steps.")
+    assert process.wait(timeout=20) == 0
+    os.close(leader)
+    assert "true access" in seen
+    assert "Op_Server0" in seen
+
+
+def read_until(terminal: int, words: str, seconds: float = 40.0) -> str:
+    """What appears on the terminal until some words do."""
+    text, end = "", time.monotonic() + seconds
+    while words not in text:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
+        assert ready, f"{words!r} did not appear in {text[-2000:]!r}"
+        text += os.read(terminal, 65536).decode(errors="replace")
+    return text
