@@ -18,10 +18,30 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 ALLOWED = {
     "parallel_train_workflow_rl": {"cli", "workflow_search"},
     "cli": {
-        "backends", "bench", "bench_cyborg", "bench_search", "bench_train", "config", "errors", "evaluate_command",
-        "export", "printing", "replay_command", "run_store", "runs_command", "scenario", "search_view",
-        "tensorboard_log", "train_command", "trainer", "workflow_search", "",
+        "backends", "bench_command", "command_options", "config", "errors", "evaluate_command", "export", "printing",
+        "replay_command", "report_command", "run_store", "runs_command", "scenario", "search_view", "tensorboard_log",
+        "train_command", "trainer", "watch_command", "watch_view", "workflow_search", "",
     },
+    "bench_command": {
+        "backends", "bench", "bench_cyborg", "bench_search", "bench_train", "command_options", "config", "printing",
+        "scenario",
+    },
+    "command_options": set(),
+    "report_command": {
+        "errors", "policy_evaluation", "policy_file", "report_compare", "report_data", "report_paper",
+        "report_sections", "run_store", "scenario", "search_view", "story",
+    },
+    "report_compare": {"report_data", "report_figures", "report_page", "runs_command"},
+    "report_sections": {"report_figures", "report_page", "scenario", "scenario_file"},
+    "report_paper": {"errors", "report_figures", "run_store"},
+    "report_page": {"scenario_file", "story"},
+    "report_figures": set(),
+    "report_data": {"config", "errors", "ranking", "run_store", "runs_command", "workflow"},
+    "watch_command": {
+        "errors", "evaluate_command", "evaluation", "policy_file", "scenario", "scenario_file", "story", "traces",
+    },
+    "watch_view": {"scenario", "scenario_file", "story"},
+    "story": {"engine", "env", "errors", "scenario", "scenario_file", "traces", "workflow"},
     "printing": set(),
     "replay_command": {
         "config", "evaluate_command", "lockstep", "printing", "replay", "scenario", "scenario_file", "traces",
@@ -125,8 +145,10 @@ LIBRARIES = {
     "scipy": {"ranking"},
     "safetensors": {"run_store"},
     "stable_baselines3": {"sb3_env", "bench_train"},
-    "typer": {"cli", "train_command"},
-    "rich": {"cli", "printing", "search_view"},
+    "typer": {"bench_command", "cli", "command_options", "train_command"},
+    "rich": {"cli", "printing", "search_view", "watch_view"},
+    "plotly": {"report_page"},
+    "matplotlib": {"report_paper"},
     "multiprocessing": {"bench_search", "cyborg_processes"},
 }
 

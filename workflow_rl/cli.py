@@ -9,12 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from workflow_rl.bench_command import bench_app
+from workflow_rl.command_options import CyborgPath, Edition, Jobs, Json, Resume, RunDir, Seed
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.printing import (
-    print_bench_cyborg,
-    print_bench_env,
-    print_bench_search,
-    print_bench_train,
     print_cells,
     print_challenge,
     print_live,
@@ -35,18 +33,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-bench_app = typer.Typer(help="Measured figures, each beside its reference in the same run.", no_args_is_help=True)
 app.add_typer(bench_app, name="bench")
 
 INTERRUPTED = 130
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
-Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Jobs = Annotated[int | None, typer.Option(help="Processes.", show_default="one per core")]
-CyborgPath = Annotated[str, typer.Option(help="A checkout of CybORG to use instead of csle-cyborg.")]
-RunDir = Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")]
-Resume = Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")]
 
 
 def main() -> None:
@@ -364,69 +353,6 @@ def export(
     result = export_agent(policy, folder, workflow, greedy)
     words = f"{result['folder']} holds agent.py and its policy; its README.md says how to use them."
     show_result(result, as_json, lambda: print(words))
-
-
-@bench_app.command("env")
-def bench_env_command(
-    seconds: Annotated[float, typer.Option(help="Seconds to measure each figure.")] = 1.0,
-    red_agent: Annotated[str, typer.Option(help="Opponents; the last gives the headline figures.")] = "bline,meander",
-    cyborg: Annotated[bool, typer.Option(help="Measure genuine CybORG too, if it is installed.")] = True,
-    as_json: Json = False,
-) -> None:
-    """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
-    from workflow_rl.bench import bench_env
-    from workflow_rl.scenario import parse_red_agents
-
-    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, say)
-    show_result(figures, as_json, lambda: print_bench_env(figures))
-
-
-@bench_app.command("train")
-def bench_train_command(
-    updates: Annotated[int, typer.Option(help="Updates of the fast path, per red agent.")] = 300,
-    plain_updates: Annotated[int, typer.Option(help="Updates of the plain path and of the network alone.")] = 12,
-    as_json: Json = False,
-) -> None:
-    """Transitions per second of training, beside the network's own arithmetic and stable-baselines3."""
-    from workflow_rl.bench_train import bench_train
-
-    figures = bench_train(updates, plain_updates, say)
-    show_result(figures, as_json, lambda: print_bench_train(figures))
-
-
-@bench_app.command("cyborg")
-def bench_cyborg_command(
-    processes: Annotated[int, typer.Option(help="Processes of CybORG, and environments of both.")] = 25,
-    updates: Annotated[int, typer.Option(help="Updates on genuine CybORG, per red agent.")] = 3,
-    native_updates: Annotated[int, typer.Option(help="Updates on the native engine, per red agent.")] = 100,
-    as_json: Json = False,
-) -> None:
-    """Transitions per second of training on processes of genuine CybORG, beside the native engine."""
-    from workflow_rl.backends import Backend, check_backend
-
-    check_backend(Backend("cyborg"))
-    from workflow_rl.bench_cyborg import bench_cyborg
-
-    figures = bench_cyborg(processes, updates, native_updates, say)
-    show_result(figures, as_json, lambda: print_bench_cyborg(figures))
-
-
-@bench_app.command("search")
-def bench_search_command(
-    table: Annotated[
-        list[Path] | None, typer.Option(help="Stored table of true returns; default: those of the checkout.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Searches per table and strategy.")] = 100,
-    large_seeds: Annotated[int, typer.Option(help="Synthetic tables with 8 unit types; 0: none.")] = 20,
-    jobs: Jobs = None,
-    as_json: Json = False,
-) -> None:
-    """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""
-    from workflow_rl.bench_search import bench_search, default_tables
-    from workflow_rl.config import check_jobs
-
-    figures = bench_search(table or default_tables(), seeds, large_seeds, check_jobs(jobs), say)
-    show_result(figures, as_json, lambda: print_bench_search(figures))
 
 
 if __name__ == "__main__":

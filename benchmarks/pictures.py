@@ -1,0 +1,51 @@
+"""The pictures of the documents, from the stored run: ``python -m benchmarks.pictures``."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+from workflow_rl.report_command import gather, write_report
+from workflow_rl.report_paper import write_figures
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FIGURES = ("ranking.svg", "pairs.svg")
+
+
+def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
+    """The figures that the documents show, made anew in a folder."""
+    with zipfile.ZipFile(DOCS / "example-run.zip") as archive:
+        archive.extractall(folder / "example-run")
+    write_figures(gather(folder / "example-run"), folder / "figures")
+    return {name: (folder / "figures" / name).read_bytes() for name in FIGURES}
+
+
+def photograph(page: Path, target: Path) -> None:
+    """The replay in the middle of an attack, as a browser shows it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as session:
+        browser = session.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        tab = browser.new_context(offline=True, viewport={"width": 1000, "height": 800}).new_page()
+        tab.goto(f"file://{page}")
+        tab.wait_for_selector("#replay-region.ready")
+        tab.select_option("#story", "2")
+        tab.locator("#slider").fill("40")
+        tab.locator("#replay-region").screenshot(path=target)
+        browser.close()
+
+
+def main() -> None:
+    """Writes docs/pictures."""
+    (DOCS / "pictures").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in figures_of_the_stored_run(Path(folder)).items():
+            (DOCS / "pictures" / name).write_bytes(content)
+        page = Path(write_report([Path(folder) / "example-run"])["report"])
+        photograph(page, DOCS / "pictures" / "replay.png")
+
+
+if __name__ == "__main__":
+    main()

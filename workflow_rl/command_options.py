@@ -1,0 +1,16 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
+Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Jobs = Annotated[int | None, typer.Option(help="Processes.", show_default="one per core")]
+CyborgPath = Annotated[str, typer.Option(help="A checkout of CybORG to use instead of csle-cyborg.")]
+RunDir = Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")]
+Resume = Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")]
