@@ -1,4 +1,4 @@
-"""How long a report takes to be written and to open: ``python -m benchmarks.report``, of a search with 40 evaluations."""
+"""How long a report takes to be written and to open, of a search with 40: ``python -m benchmarks.report``."""
 
 from __future__ import annotations
 

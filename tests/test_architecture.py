@@ -51,7 +51,7 @@ ALLOWED = {
     },
     "export": {"errors", "policy_evaluation", "policy_file", "run_store", "workflow"},
     "exported_agent": set(),  # goes out into the world alone
-    "bench_cyborg": {"bench", "config", "cyborg_env", "cyborg_sim", "errors", "trainer"},
+    "bench_cyborg": {"bench", "config", "cyborg_env", "cyborg_sim", "errors", "game", "trainer"},
     "lockstep": {
         "cyborg_env", "cyborg_sim", "errors", "game", "replay", "scenario", "scenario_file", "traces",
     },
@@ -101,7 +101,7 @@ ALLOWED = {
     "evaluation": {"backends", "engine", "errors", "game", "scenario", "scenario_file"},
     "backends": {"config", "cyborg_env", "cyborg_sim", "env", "errors", "scenario"},
     "cyborg_env": {
-        "cyborg_processes", "cyborg_recorder", "cyborg_sim", "errors", "game", "scenario", "scenario_file",
+        "config", "cyborg_processes", "cyborg_recorder", "cyborg_sim", "errors", "game", "scenario", "scenario_file",
     },
     "cyborg_processes": {"errors", "parent_watch"},
     "cyborg_recorder": {"cyborg_sim", "scenario", "traces"},

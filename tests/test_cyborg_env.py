@@ -315,7 +315,7 @@ def test_ctrl_c_ends_an_evaluation_on_cyborg_with_one_word() -> None:
 
 
 def test_an_edition_that_the_package_does_not_play_is_refused() -> None:
-    complaint = r"csle-cyborg 0.0.3 plays the current edition, not leaderboard; .*\(cyborg_path\)"
+    complaint = r"csle-cyborg 0.0.3 plays the current edition, not leaderboard; .*\(--cyborg-path"
     with pytest.raises(UserError, match=complaint):
         CyborgVectorEnv(1, edition="leaderboard")
 
@@ -336,7 +336,9 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, arg
         "raise ModuleNotFoundError(\"No module named 'csle_cyborg'\", name='csle_cyborg')"
     )
     done = run(*arguments, cwd=tmp_path, PYTHONPATH=str(tmp_path))
-    assert_refused(done, "Error: genuine CybORG is not installed; pip install 'workflow-rl[cyborg]'.")
+    assert_refused(
+        done, "Error: genuine CybORG is not installed; in the checkout of workflow_rl: pip install -e '.[cyborg]'."
+    )
     assert not list(tmp_path.glob("runs*"))
 
 

@@ -59,6 +59,7 @@ def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_polic
     assert policies[0] == policies[1]
     assert (found.mean_return, found.compliance) == (expected.mean_return, expected.compliance)
     assert found.counted_fixes > 0
+    assert found.backend == "cyborg"
     assert len(events) == 5
 
 
@@ -176,10 +177,16 @@ def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
         (["evaluate", "sleep", "--protocol", "x"], "unknown protocol 'x'; allowed: challenge."),
         (["evaluate", "sleep", "--protocol", "challenge", "--red-agent", "bline"], "plays all red agents"),
         (["train", "--backend", "cyborg", "--path", "fast"], "path 'fast' is that of the native engine"),
+        (
+            ["evaluate", UNIVERSAL, "--backend", "cyborg"],
+            "say which one with --workflow; on CybORG all would take hours.",
+        ),
+        (["train", "--backend", "cyborg", "--n-envs", "100000"], "n_envs must be at most 10000 on CybORG"),
+        (["bench", "cyborg", "--processes", "-1"], "the number of processes must be a whole number from 1 to 1000"),
         (["train", "--backend", "x"], "unknown backend 'x'; allowed: native, cyborg."),
         (["bench", "cyborg", "--updates", "0"], "the numbers of updates must be at least 1, not 0 and 100."),
     ],
 )
-def test_what_cannot_be_on_cyborg_is_refused(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+def test_what_cannot_be_on_cyborg_is_refused(arguments: list[str | Path], complaint: str, tmp_path: Path) -> None:
     assert_refused(run(*arguments, cwd=tmp_path), complaint)
     assert not list(tmp_path.iterdir())

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "python -m benchmarks.cyborg oracle": "minutes; tests/test_lockstep.py plays some of the games",
     "python -m benchmarks.cyborg transfer": "minutes; tests/test_cyborg_runs.py compares fewer games",
     "python -m benchmarks.cyborg speed": "minutes of measuring; tests/test_cyborg_runs.py runs it shortened",
+    "python -m benchmarks.pictures": "writes the pictures; tests/test_report.py makes the figures anew and compares",
+    "python -m benchmarks.report": "a search of 40 evaluations; tests/test_report_browser.py opens reports",
     "python -m benchmarks.mutations ../shared/cage2-oracle": "minutes; tests/test_replay.py runs chosen mutants",
 }
 NEEDS_SHARED = "../shared"

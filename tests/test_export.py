@@ -20,10 +20,11 @@ from workflow_rl import CageVectorEnv, UserError, load_policy
 from workflow_rl.collect import workflow_codes
 from workflow_rl.config import TrainConfig
 from workflow_rl.export import export_agent
+from workflow_rl.exported_agent import UNIT_TYPES
 from workflow_rl.policy_file import PolicyFile, save_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import sample_actions
-from workflow_rl.workflow import Workflow
+from workflow_rl.workflow import Workflow, unit_types
 
 UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
@@ -166,7 +167,9 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(tmp_path: Path, monkeypa
 def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
     assert result["files"] == ["README.md", "agent.py", "policy.safetensors"]
-    assert load_policy(tmp_path / "a" / "b").universal
+    exported = load_policy(tmp_path / "a" / "b")
+    assert (exported.workflow, exported.universal) == (ORDER, False)
+    assert list(unit_types()) == UNIT_TYPES
     with pytest.raises(UserError, match="exists already; give a new folder"):
         export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
     (tmp_path / "empty").mkdir()

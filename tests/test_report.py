@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from benchmarks.pictures import figures_of_the_stored_run
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
@@ -351,11 +352,18 @@ def test_figures_for_papers_come_with_their_numbers(data: dict[str, Any], tmp_pa
     assert all((again / name).read_bytes() == (tmp_path / "figures" / name).read_bytes() for name in names)
 
 
+def test_the_pictures_of_the_documents_are_those_of_the_stored_run(tmp_path: Path) -> None:
+    for name, content in figures_of_the_stored_run(tmp_path).items():
+        assert (ROOT / "docs" / "pictures" / name).read_bytes() == content, (
+            f"run python -m benchmarks.pictures ({name})"
+        )
+
+
 def test_without_matplotlib_one_sentence_says_what_to_install(example: Path, tmp_path: Path) -> None:
     (tmp_path / "matplotlib").mkdir()
     (tmp_path / "matplotlib" / "__init__.py").write_text("raise ImportError('none')")
     done = run("report", example, "-o", tmp_path / "r.html", "--figures", tmp_path / "f", PYTHONPATH=str(tmp_path))
-    assert_refused(done, "figures need matplotlib; pip install 'workflow-rl[figures]'.")
+    assert_refused(done, "figures need matplotlib; in the checkout of workflow_rl: pip install -e '.[figures]'.")
     assert_refused(
         run("report", example, example, "--figures", tmp_path / "f"), "figures are made of one run at a time."
     )

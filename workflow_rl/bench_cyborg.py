@@ -13,6 +13,7 @@ from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.cyborg_env import CyborgVectorEnv
 from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
+from workflow_rl.game import positive_int
 from workflow_rl.trainer import MAIN, Training
 
 
@@ -28,6 +29,7 @@ def bench_cyborg(processes: int, updates: int, native_updates: int, say: Say) ->
         native_updates: on the native engine, per red agent.
         say: told what is going on.
     """
+    positive_int("the number of processes", processes, 1000)
     if updates < 1 or native_updates < 1:
         raise UserError(f"the numbers of updates must be at least 1, not {updates} and {native_updates}.")
     torch.set_num_threads(1)

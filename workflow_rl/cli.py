@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -40,6 +41,9 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Runs the program; what a user can mend becomes one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):  # a result is not lost to a terminal that cannot show ±
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # Typer's answer to Ctrl-C
@@ -169,7 +173,7 @@ def train(
             show(line(event), event["update"], run.config.max_updates)
 
         try:
-            result = train_workflow(run.config, run, hear)
+            result = train_workflow(run.config, run, hear, say)
         except SimulatorError as error:
             raise SimulatorError(f"{str(error)[:-1]}; to go on: workflow-rl train --resume {run.path}") from error
         except KeyboardInterrupt:

@@ -59,12 +59,12 @@ class TrainConfig:
     normalise_advantages: bool = _setting(False, "Centre and scale the advantages of each batch.")
     replay_batches: int = _setting(0, "Recent batches used again in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
-    n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation.")
+    n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation; on CybORG 100.")
     path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
     device: str = _setting("auto", "auto, cpu or cuda.")
     backend: str = _setting("native", "native, or cyborg: genuine CybORG, a process for each environment.")
     cyborg_path: str = _setting("", "With backend cyborg: a checkout of CybORG to use instead of csle-cyborg.")
-    checkpoint_updates: int = _setting(25, "Updates between two checkpoints.")
+    checkpoint_updates: int = _setting(25, "Updates between two checkpoints; on CybORG 1.")
 
     @property
     def conditioned(self) -> bool:
@@ -82,6 +82,8 @@ class TrainConfig:
         return -(-self.max_episodes * self.max_steps // self.update_steps)
 
 
+ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
+MOST_PROCESSES = 10_000
 _DOCUMENTS: dict[str, Any] = {"alignment_lambda": 30.0, "warm_start": "none", "steady_updates": 1, "margin": 0.0}
 PRESETS: dict[str, dict[str, Any]] = {
     "workflow": {},  # warm_start: by opponent, see make_config
@@ -128,7 +130,11 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     for name in values:
         if name not in known:
             raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
-    suited = {} if preset != "workflow" else {"warm_start": _warm_start(values.get("red_agent", TrainConfig.red_agent))}
+    suited: dict[str, Any] = {}
+    if preset == "workflow":
+        suited["warm_start"] = _warm_start(values.get("red_agent", TrainConfig.red_agent))
+    if values.get("backend") == "cyborg":
+        suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
     check_config(config)
     return config
@@ -236,6 +242,8 @@ def check_config(config: TrainConfig) -> None:
     ):  # fmt: skip
         if value > most:
             raise UserError(f"{name} must be at most {most}, not {value}.")
+    if config.backend == "cyborg" and config.n_envs > MOST_PROCESSES:
+        raise UserError(f"n_envs must be at most {MOST_PROCESSES} on CybORG, not {config.n_envs}: each is a process.")
     if config.backend == "cyborg" and config.path == "fast":
         raise UserError("path 'fast' is that of the native engine; use 'auto' or 'plain' with backend cyborg.")
     if config.min_episodes > config.max_episodes:

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from workflow_rl.config import MOST_PROCESSES
 from workflow_rl.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
 from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.cyborg_sim import CyborgGame, check_package, load_cyborg
@@ -34,8 +35,6 @@ from workflow_rl.game import (
 )
 from workflow_rl.scenario import GREEN_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import DEFAULT_SCENARIO
-
-MOST_PROCESSES = 10_000
 
 
 class CyborgEnv(gymnasium.Env[np.ndarray, int]):

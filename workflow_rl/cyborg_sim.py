@@ -23,7 +23,7 @@ from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
-INSTALL = "pip install 'workflow-rl[cyborg]'"
+INSTALL = "in the checkout of workflow_rl: pip install -e '.[cyborg]'"
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def check_package(package: CyborgPackage, edition: str, scenario: Scenario | Non
     if edition != package.edition:
         raise UserError(
             f"{package.name} plays the {package.edition} edition, not {edition}; "
-            "for another one give the path of a checkout of it (cyborg_path)."
+            "for another one give the path of a checkout of it (--cyborg-path; in Python cyborg_path)."
         )
     if package.scenario_file and scenario not in (None, load_scenario()):
         raise UserError(f"{package.name} plays its own Scenario2; give no other scenario with it.")

@@ -38,7 +38,8 @@ def export_agent(policy: Path, folder: Path, workflow: str = "", greedy: bool = 
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part") if new else folder
     try:
         part.mkdir(parents=True, exist_ok=True)
-        write_tensors(part / "policy.safetensors", arrays, meta | {"agent": agent})
+        own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
+        write_tensors(part / "policy.safetensors", arrays, meta | own | {"agent": agent})
         write_atomically(part / "agent.py", AGENT.read_bytes())
         write_atomically(part / "README.md", _readme(chosen, greedy, found.red_agent).encode())
         if new:
@@ -68,5 +69,7 @@ agent = Agent()
 ```
 
 The wrapper stays `ChallengeWrapper`. Needed: Python 3.7 or newer and numpy. `policy.safetensors` holds the weights;
-it is also a policy file for `workflow-rl evaluate`.
+it is also a policy file for `workflow-rl evaluate` (which draws actions unless it is told `--greedy`). The copy of the
+script in csle-cyborg 0.0.3 does not run as it is published, for want of scenario files; docs/cyborg.md of workflow_rl
+has a loop that does.
 """

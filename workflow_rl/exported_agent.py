@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]
 _MASK = 2**64 - 1
 
 
@@ -27,16 +28,17 @@ class Agent:
         path: the policy; default: policy.safetensors beside this file.
         greedy: always take the most probable action; default: as the policy was exported.
         seed: of the agent's own chance.
+        workflow: for a policy that follows any order; default: as it was exported.
     """
 
-    def __init__(self, path: str = "", greedy: bool | None = None, seed: int = 0) -> None:
+    def __init__(self, path: str = "", greedy: bool | None = None, seed: int = 0, workflow: str = "") -> None:
         weights, about = read_policy(Path(path) if path else Path(__file__).with_name("policy.safetensors"))
         wanted = about.get("agent", {})
         self.greedy = bool(wanted.get("greedy", False)) if greedy is None else greedy
-        self.workflow = wanted.get("workflow", about["workflow"])
+        self.workflow = workflow or wanted.get("workflow", about["workflow"])
         self.n_inputs = int(about["n_bits"])
         self._layers = [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in (0, 2, 4)]
-        self._code = _one_hot(self.workflow, wanted.get("unit_types", [])) if about["n_code"] else np.zeros(0)
+        self._code = _one_hot(self.workflow, wanted.get("unit_types", UNIT_TYPES)) if about["n_code"] else np.zeros(0)
         self._state = seed & _MASK
 
     def get_action(self, observation: Any, action_space: Any = None) -> int:  # noqa: ARG002 (CybORG's interface)

@@ -172,6 +172,10 @@ def evaluate_policy_file(
     check_seed(seed)
     policy = load_policy(path)
     workflows = workflows_of_policy(policy, workflow)
+    if backend.name == "cyborg" and len(workflows) > 1:
+        raise UserError(
+            "the policy follows any workflow: say which one with --workflow; on CybORG all would take hours."
+        )
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
     returns: dict[str, np.ndarray] = {}
     compliance: dict[str, Any] = {}
@@ -181,7 +185,8 @@ def evaluate_policy_file(
             backend, progress,
         )  # fmt: skip
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
-        compliance[red] = {"compliance": found.compliance, "counted_fixes": found.counted_fixes}
+        kept = found.compliance if found.counted_fixes else None  # undefined without a counted fix
+        compliance[red] = {"compliance": kept, "counted_fixes": found.counted_fixes}
     about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
     return about | table_of(returns) | ({"compliance": compliance} if workflows else {})
 

@@ -135,7 +135,9 @@ def print_challenge(figures: dict[str, Any]) -> None:
             apart = [figures["difference"][red][length] for red in reds]
             words = ("certain" if value is None else f"{value:+.1f} errors" for value in apart)
             rows.append(["difference", "", *words])
-    table(f"{figures['policy']}: mean return, {figures['edition']} edition", ["", "steps", *reds], rows)
+    table(f"{_policy(figures)}: mean return, {figures['edition']} edition", ["", "steps", *reds], rows)
+    if "difference" in figures:
+        print("Differences are in standard errors, by the deviation of both samples together.")
     for name, found in simulators:
         total = f"{found['total']:.2f} ± {found['total_standard_error']:.2f}"
         print(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
@@ -143,8 +145,15 @@ def print_challenge(figures: dict[str, Any]) -> None:
         print(f"Against {red}: compliance {_compliance(found)}, {found['counted_fixes']:.1f} counted fixes per game")
 
 
-def _compliance(found: dict[str, float]) -> str:
-    return f"{found['compliance']:.3f}" if found["counted_fixes"] else "undefined"
+def _compliance(found: dict[str, float | None]) -> str:
+    return "undefined" if found["compliance"] is None else f"{found['compliance']:.3f}"
+
+
+def _policy(figures: dict[str, Any]) -> str:
+    """The policy with what it was asked to do."""
+    order = figures.get("workflow", "")
+    words = ", mean over all workflows" if order == "universal" else f", {order}" if order else ""
+    return f"{figures['policy']}{words}{', greedy' if figures.get('greedy') else ''}"
 
 
 def print_cells(figures: dict[str, Any]) -> None:
@@ -156,7 +165,7 @@ def print_cells(figures: dict[str, Any]) -> None:
     ]
     conditions = f"{figures['episodes']} episodes, {figures['edition']} edition"
     conditions += f", {figures['cyborg']}" if "cyborg" in figures else ""
-    title = f"{figures['policy']}: mean return ± standard error, {conditions}"
+    title = f"{_policy(figures)}: mean return ± standard error, {conditions}"
     columns = ["red agent", *(f"{length} steps" for length in lengths)]
     if "compliance" in figures:
         columns += ["compliance", "counted fixes"]

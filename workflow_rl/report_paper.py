@@ -17,7 +17,9 @@ def write_figures(data: dict[str, Any], folder: Path) -> list[str]:
     try:
         import matplotlib
     except ImportError:
-        raise MissingExtraError("figures need matplotlib; pip install 'workflow-rl[figures]'.") from None
+        raise MissingExtraError(
+            "figures need matplotlib; in the checkout of workflow_rl: pip install -e '.[figures]'."
+        ) from None
     from matplotlib.figure import Figure
 
     matplotlib.rcParams.update({"svg.hashsalt": "workflow_rl", "svg.fonttype": "none", "font.size": 9})

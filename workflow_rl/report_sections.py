@@ -213,7 +213,7 @@ def _evaluation(data: dict[str, Any]) -> str:
     ]
     for row, figures_ in zip(rows, found.get("compliance", {}).values(), strict=False):
         row += [
-            f"{figures_['compliance']:.3f}" if figures_["counted_fixes"] else "undefined",
+            "undefined" if figures_["compliance"] is None else f"{figures_['compliance']:.3f}",
             f"{figures_['counted_fixes']:.1f}",
         ]
     columns = ["red agent", *(f"{length} steps" for length in lengths)]

@@ -55,6 +55,7 @@ def search_result(
         "level_error": posterior.level_error,
         "red_agent": config.train.red_agent,
         "edition": config.train.edition,
+        "backend": config.train.backend,
         "seed": config.train.seed,
         "evaluations": len(finished),
         "replicates": config.replicates,

@@ -87,6 +87,7 @@ def summary(result: dict[str, Any]) -> str:
     """The result in words."""
     kept = {name: value for name, value in result.items() if name != "by_workflow"}
     what = f"Workflow {kept['workflow']}" if kept["workflow"] else "General policy"
+    what += " on genuine CybORG" if kept.get("backend") == "cyborg" else ""
     lines = [
         f"{what}: stopped by {kept['stop_reason']} after {kept['updates']} updates, {kept['episodes']} episodes, "
         f"{kept['seconds']:.1f} s.",

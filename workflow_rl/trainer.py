@@ -65,6 +65,7 @@ class WorkflowResult:
     red_agent: str
     edition: str
     seed: int
+    backend: str = "native"
 
 
 class Training:
@@ -255,7 +256,10 @@ def check_task(config: TrainConfig) -> None:
 
 
 def train_workflow(
-    config: TrainConfig, run: Run[TrainConfig] | None = None, say: Say = lambda _: None
+    config: TrainConfig,
+    run: Run[TrainConfig] | None = None,
+    say: Say = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> WorkflowResult:
     """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
 
@@ -263,13 +267,20 @@ def train_workflow(
         config: the settings.
         run: where to keep events, checkpoints and the result; goes on from its checkpoint if there is one.
         say: told about each update.
+        note: told what else takes long.
     """
     torch.set_num_threads(1)
     with ExitStack() as stack:
-        return _train(config, run, say, stack)
+        training, reason, seconds = _train(config, run, say, stack)
+        if config.backend != "native":
+            note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, and as many greedy ones")
+        return _finish(training, reason, seconds, run)
 
 
-def _train(config: TrainConfig, run: Run[TrainConfig] | None, say: Say, stack: ExitStack) -> WorkflowResult:
+def _train(
+    config: TrainConfig, run: Run[TrainConfig] | None, say: Say, stack: ExitStack
+) -> tuple[Training, StopReason, float]:
+    """Updates until a stop rule fires; returns where it ended, why, and after how many seconds."""
     training = stack.enter_context(closing(_start(config, run)))
     seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
     began = time.perf_counter()
@@ -288,7 +299,7 @@ def _train(config: TrainConfig, run: Run[TrainConfig] | None, say: Say, stack: E
             _checkpoint(
                 run, training
             )  # not at the end: a run killed during the evaluation makes its last updates again
-    return _finish(training, reason, seconds + time.perf_counter() - began, run)
+    return training, reason, seconds + time.perf_counter() - began
 
 
 def _start(config: TrainConfig, run: Run[TrainConfig] | None) -> Training:
@@ -377,6 +388,7 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
         red_agent=config.red_agent,
         edition=config.edition,
         seed=config.seed,
+        backend=config.backend,
     )
     if run:
         about = PolicyFile(training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition)
