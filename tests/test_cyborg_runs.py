@@ -158,7 +158,7 @@ def test_differences_are_judged_by_the_spread_of_both_samples() -> None:
 
 def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
     size = ["--n-envs", "2", "--max-steps", "20", "--update-steps", "20", "--max-episodes", "1", "--min-episodes", "1"]
-    count = ["--n-workflows", "2", "--replicates", "1", "--n-eval-episodes", "3", "--jobs", "2"]
+    count = ["--n-workflows", "2", "--replicates", "1", "--n-eval-episodes", "3", "--jobs", "2", "--no-report"]
     found = run_json("search", "--backend", "cyborg", *size, *count, "--run-dir", tmp_path / "run")
     assert len(found["ranking"]) == 2
     assert Path(found["run"], "policy.safetensors").exists()

@@ -283,6 +283,25 @@ def test_a_damaged_event_line_is_left_out_and_counted(tmp_path: Path) -> None:
     assert "1 damaged lines of its files were left out." in text
 
 
+def test_a_damaged_policy_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:
+    broken = unpack(tmp_path / "broken")
+    (broken / "policy.safetensors").write_bytes(b"nothing")
+    text = Path(write_report([broken])["report"]).read_text()
+    assert "The policy cannot be used: " in text
+    assert "-20.23 ± 0.25" in text
+    assert '<section id="replay">' not in text
+
+
+def test_the_page_of_a_run_that_is_under_way_says_so(tmp_path: Path) -> None:
+    under_way = unpack(tmp_path / "run")
+    (under_way / "result.json").unlink()
+    held = Run.open_search(under_way)
+    result = write_report([under_way])
+    held.close()
+    assert result["state"] == "running"
+    assert "This run is not finished (running): 20 of 20 evaluations done so far." in Path(result["report"]).read_text()
+
+
 def test_an_empty_search_and_a_training_without_result_have_honest_pages(tmp_path: Path, example: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -36,9 +36,10 @@ SMALL: dict[str, Any] = {
 SCRIPT = [sys.executable, "workflow_rl/parallel_train_workflow_rl.py"]
 
 
-def options(**values: Any) -> list[str]:
+def options(report: bool = False, **values: Any) -> list[str]:
     merged = SMALL | values
-    return [text for name, value in merged.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    words = [text for name, value in merged.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    return words if report else [*words, "--no-report"]
 
 
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
 def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A small search that was left alone."""
     path = tmp_path_factory.mktemp("search") / "run"
-    return path, run_json("search", *options(), "--run-dir", path, "--jobs", "2")
+    return path, run_json("search", *options(report=True), "--run-dir", path, "--jobs", "2")
 
 
 def test_a_search_ends_with_a_ranking_pair_weights_and_a_defender(searched: tuple[Path, dict[str, Any]]) -> None:
@@ -71,6 +72,12 @@ def test_a_search_ends_with_a_ranking_pair_weights_and_a_defender(searched: tupl
     assert Workflow.parse(policy.workflow) == Workflow.parse(result["best"])
     table = run_json("evaluate", path, "--episodes", "10", "--red-agent", "bline")
     assert table["workflow"] == result["best"]
+
+
+def test_a_search_ends_with_a_report(searched: tuple[Path, dict[str, Any]]) -> None:
+    path, result = searched
+    assert result["report"] == str(path / "report.html")
+    assert "Best workflow: repair" in (path / "report.html").read_text()
 
 
 def test_the_suggestions_are_a_table_with_mean_sigma_bound_and_reason(searched: tuple[Path, dict[str, Any]]) -> None:

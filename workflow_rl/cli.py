@@ -227,7 +227,10 @@ def search(
         from workflow_rl.report_command import write_report
 
         say("writing the report")
-        result["report"] = write_report([Path(result["run"])])["report"]
+        try:
+            result["report"] = write_report([Path(result["run"])])["report"]
+        except UserError as error:  # the result is there all the same
+            say(f"There is no report: {error}")
     show_result(result, as_json, lambda: print_search(result))
 
 

@@ -69,22 +69,31 @@ def gather(path: Path) -> dict[str, Any]:
     """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
     data = report_data(path)
     data |= {"evaluation": None, "stories": []}
+    data["problem"] = ""
     policy = _policy(path, data)
     if policy is None:
         return data
+    try:
+        return data | _fresh_games(policy)
+    except UserError as error:
+        return data | {"problem": f"The policy cannot be used: {error}"}
+
+
+def _fresh_games(policy: Path) -> dict[str, Any]:
+    """An evaluation of the policy against each red agent, and episodes to look at."""
     from workflow_rl.policy_evaluation import evaluate_policy_file, network_policy
     from workflow_rl.policy_file import load_policy
 
     file = load_policy(policy)
     workflow = file.workflow
     table = evaluate_policy_file(policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None)
-    data["evaluation"] = table | {"episodes": EPISODES}
+    stories: list[dict[str, Any]] = []
     if not file.universal:
         act = network_policy(policy, "")
         for red in RED_AGENTS:
             episodes = Episodes(act, red, file.edition, workflow, STORY_EPISODES, 100, SEED)
-            data["stories"] += [story.to_json() for story in episodes.choose()]
-    return data
+            stories += [story.to_json() for story in episodes.choose()]
+    return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
 
 
 def _policy(path: Path, data: dict[str, Any]) -> Path | None:

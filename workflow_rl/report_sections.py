@@ -37,6 +37,8 @@ def _answer(data: dict[str, Any], answer: list[str]) -> str:
     if data["state"] != "finished":
         done = f"{len(data['evaluations'])} of {data['asked_for']} evaluations" if "asked_for" in data else "It"
         parts.insert(0, f'<p class="warning">This run is not finished ({data["state"]}): {done} done so far.</p>')
+    if data["problem"]:
+        parts.append(f'<p class="warning">{escape(data["problem"])}</p>')
     if data["damaged_lines"]:
         parts.append(f'<p class="warning">{data["damaged_lines"]} damaged lines of its files were left out.</p>')
     return "\n".join(parts)
