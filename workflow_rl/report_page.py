@@ -17,7 +17,7 @@ _CAPTIONS = {
     "ranking": "Posterior mean of each evaluated workflow with its 95 % interval for comparisons within this run.",
     "pairs": "What it is worth to repair the first unit type before the second; grey: not clearly more than nothing.",
     "progress": "What the process expected (with one deviation), the bound by which it chose, and what was found.",
-    "map": "All workflows, near if they disagree on few pairs; to the right more is expected. Several can share a place.",
+    "map": "All workflows, near if they disagree on few pairs; to the right more is expected. Some share a place.",
     "curve-return": "Return of the training batches.",
     "curve-compliance": "Compliance of the training batches.",
     "curve-entropy": "Entropy of the policy.",
