@@ -36,9 +36,10 @@ ALLOWED = {
     "report_paper": {"errors", "report_figures", "run_store"},
     "report_page": {"scenario_file", "story"},
     "report_figures": set(),
-    "report_data": {"config", "errors", "ranking", "run_store", "runs_command", "workflow"},
+    "report_data": {"config", "errors", "ranking", "report_figures", "run_store", "runs_command", "workflow"},
     "watch_command": {
-        "errors", "evaluate_command", "evaluation", "policy_file", "scenario", "scenario_file", "story", "traces",
+        "errors", "evaluate_command", "evaluation", "policy_file", "report_command", "report_data", "scenario",
+        "scenario_file", "story", "traces",
     },
     "watch_view": {"scenario", "scenario_file", "story"},
     "story": {"engine", "env", "errors", "scenario", "scenario_file", "traces", "workflow"},

@@ -183,7 +183,9 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Any, report: str) 
 
 
 def test_without_javascript_tables_and_a_static_figure_remain(browser: Any, report: str) -> None:
-    watched = Watched(browser, report, java_script_enabled=False)
+    watched = Watched(browser, report, java_script_enabled=False, color_scheme="dark")
+    assert not watched.page.locator("#replay-region").is_visible()
+    assert not watched.page.locator(".plot").first.is_visible()
     assert watched.page.locator("noscript svg, #ranking svg").first.is_visible()
     assert "-20.23 ± 0.25" in watched.text("ranking")
     assert watched.page.locator("#evaluation table").is_visible()
@@ -191,7 +193,7 @@ def test_without_javascript_tables_and_a_static_figure_remain(browser: Any, repo
 
 
 def test_a_comparison_and_an_unfinished_run_open_without_an_error(browser: Any, run: Path, tmp_path: Path) -> None:
-    lone, empty = tmp_path / "lone", tmp_path / "empty"
+    lone, empty = tmp_path / "<!--<script>", tmp_path / "empty"
     shutil.copytree(run / "trainings" / "004-2", lone)
     empty.mkdir()
     shutil.copy(run / "config.json", empty / "config.json")
@@ -201,4 +203,19 @@ def test_a_comparison_and_an_unfinished_run_open_without_an_error(browser: Any, 
         watched.page.wait_for_timeout(300)
         assert watched.complaints == []
         assert watched.requests == [address]
+        assert watched.page.evaluate("typeof Plotly") == "object"
         watched.context.close()
+
+
+def test_on_paper_the_page_is_light_and_nothing_is_folded_away(browser: Any, report: str) -> None:
+    watched = Watched(browser, report, color_scheme="dark")
+    watched.page.wait_for_selector("#replay-region.ready")
+    watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert watched.page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert watched.page.locator("details:not([open])").count() == 0
+    assert watched.page.locator(".plot .main-svg").count() >= 8
+    watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert watched.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert watched.page.locator("details[open]").count() == 0
+    assert len(watched.page.pdf()) > 50_000
+    watched.context.close()

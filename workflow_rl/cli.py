@@ -229,8 +229,8 @@ def search(
         say("writing the report")
         try:
             result["report"] = write_report([Path(result["run"])])["report"]
-        except UserError as error:  # the result is there all the same
-            say(f"There is no report: {error}")
+        except Exception as error:  # the result is there all the same and must be shown
+            say(f"There is no report: {error or type(error).__name__}")
     show_result(result, as_json, lambda: print_search(result))
 
 

@@ -69,14 +69,13 @@ def gather(path: Path) -> dict[str, Any]:
     """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
     data = report_data(path)
     data |= {"evaluation": None, "stories": []}
-    data["problem"] = ""
-    policy = _policy(path, data)
+    policy = best_policy(path, data)
     if policy is None:
         return data
     try:
         return data | _fresh_games(policy)
     except UserError as error:
-        return data | {"problem": f"The policy cannot be used: {error}"}
+        return data | {"problem": f"{data['problem']} The policy cannot be used: {error}".strip()}
 
 
 def _fresh_games(policy: Path) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def _fresh_games(policy: Path) -> dict[str, Any]:
     return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
 
 
-def _policy(path: Path, data: dict[str, Any]) -> Path | None:
+def best_policy(path: Path, data: dict[str, Any]) -> Path | None:
     """The run's policy; of a search that is not finished the best training of the best workflow so far."""
     if (path / "policy.safetensors").exists():
         return path / "policy.safetensors"
@@ -115,15 +114,22 @@ def answer(data: dict[str, Any]) -> list[str]:
         return _answer_of_search(data)
     result = data["trainings"][0]["result"]
     if result is None:
-        return [f"{data['trainings'][0]['n_updates']} updates have been made; there is no result yet."]
+        return [f"{len(data['trainings'][0]['updates'])} updates have been made; there is no result yet."]
     figure = f"return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes"
-    if result.get("compliance") is None:
+    if not data["trainings"][0]["judged"]:
         return [f"A general defender: {figure}, after {result['updates']} updates."]
-    kept = f"compliance {result['compliance']:.3f} with {result['counted_fixes']:.1f} counted fixes per episode"
-    order = result["workflow"]
-    what = "any workflow" if order == "universal" else f"the order {in_words(order)}"
-    verdict = "follows" if result["compliance"] >= data["train"]["compliance_threshold"] else "does NOT follow"
-    return [f"The defender {verdict} {what}: {kept}; {figure}."]
+    if result["compliance"] is None or not result["counted_fixes"]:
+        return [f"The defender made no counted fix, so that its compliance is undefined; {figure}."]
+    fixes = f"{result['counted_fixes']:.1f} counted fixes per episode"
+    threshold = data["train"]["compliance_threshold"]
+    if data["train"]["universal"]:
+        worst = result.get("worst_compliance") or 0.0
+        verdict = "follows all workflows" if worst >= threshold else "does not follow all workflows"
+        kept = f"compliance {result['compliance']:.3f}, of the worst one {worst:.3f}"
+        return [f"The defender {verdict}: {kept}, with {fixes}; {figure}."]
+    verdict = "follows" if result["compliance"] >= threshold else "does NOT follow"
+    order = f"the order {in_words(result['workflow'])}"
+    return [f"The defender {verdict} {order}: compliance {result['compliance']:.3f} with {fixes}; {figure}."]
 
 
 def _answer_of_search(data: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,13 @@ def row_of(path: Path) -> dict[str, Any]:
         "compliance": None, "transitions_per_s": data["time"]["transitions_per_s"],
     }  # fmt: skip
     best = next((one for one in data.get("ranking", []) if one["follows"]), None)
+    level, quantile = data.get("level_error") or 0.0, data.get("quantile", 1.96)
     if data["kind"] != "search":
         best = data["trainings"][0]["result"]
     if best:
-        row |= {name: best.get(name) for name in ("workflow", "mean_return", "standard_error", "compliance")}
+        row |= {name: best.get(name) for name in ("workflow", "mean_return", "compliance")}
+        row["standard_error"] = math.hypot(best["standard_error"], level)  # the level is not common to other runs
+        row["interval"] = quantile * row["standard_error"]
     return row
 
 
@@ -46,7 +50,7 @@ def compared(rows: list[dict[str, Any]]) -> Figure:
     trace = {
         "type": "scatter", "mode": "markers",
         "x": [row["mean_return"] for row in known], "y": [row["run"] for row in known],
-        "error_x": {"type": "data", "array": [1.96 * row["standard_error"] for row in known]},
+        "error_x": {"type": "data", "array": [row["interval"] for row in known]},
         "marker": {"size": 10, "color": [PALETTE[i % len(PALETTE)] for i in range(len(known))] or GREY},
         "hovertemplate": "%{y}<br>%{x:.2f}<extra></extra>",
     }  # fmt: skip

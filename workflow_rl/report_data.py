@@ -3,52 +3,86 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from workflow_rl.config import SEARCH_FIELDS, TASK_FIELDS, TrainConfig, make_config
+from workflow_rl.config import (
+    SEARCH_FIELDS,
+    TASK_FIELDS,
+    SearchConfig,
+    TrainConfig,
+    config_from_json,
+    config_to_json,
+    make_config,
+    search_config_from_json,
+)
 from workflow_rl.errors import UserError
 from workflow_rl.ranking import Evaluated, Posterior
+from workflow_rl.report_figures import CURVES
 from workflow_rl.run_store import SEARCH, read_about, read_result
-from workflow_rl.runs_command import describe
-from workflow_rl.workflow import all_workflows, unit_types
+from workflow_rl.runs_command import is_held
+from workflow_rl.workflow import Workflow, all_workflows, unit_types
 
-CURVES = ("return", "compliance", "entropy")
+TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
+NUMBERS = ("mean_return", "standard_error", "counted_fixes", "updates", "episodes")  # of a training's result
 _VIOLATION = re.compile(r"(\w+) instead of (\w+): (\d+)")
 
 
 def report_data(path: Path) -> dict[str, Any]:
     """What there is to know about a run: a search with its trainings, or one training.
 
-    Numbers come from the events and the results of the trainings, not from the run's own summary.
+    Numbers come from the events and the results of the trainings, not from the run's own summary. What is damaged is
+    left out and counted.
     """
     about = read_about(path)
-    events, damaged = read_lines(path / "events.jsonl")
+    search = about["kind"] == SEARCH
+    config = _whole_config(path, search, about["config"])
+    result, damaged = _result(path, ("best", "ranking") if search else NUMBERS)
+    events, lines = read_lines(path / "events.jsonl")
+    held = is_held(path)
     data: dict[str, Any] = {
         "run": str(path),
         "kind": about["kind"],
-        "state": describe(path)["state"],
-        "config": about["config"],
-        "versions": about.get("versions", {}),
+        "state": "finished" if result is not None else "running" if held else "interrupted",
+        "config": config,
+        "train": config["train"] if search else config,
+        "versions": about["versions"] if isinstance(about.get("versions"), dict) else {},
         "commit": about.get("commit", "unknown"),
-        "damaged_lines": damaged,
-        "command": command_of(about["kind"], about["config"]),
+        "command": command_of(about["kind"], config),
+        "problem": "",
     }
-    if about["kind"] == SEARCH:
-        data |= _search(path, about["config"], events)
+    if search:
+        data |= _search(path, config, events)
+        best = next((row["workflow"] for row in data["ranking"] if row["follows"]), None)
+        if result is not None and result["best"] != best:
+            data["problem"] = f"result.json names {result['best']} as best; the files of the trainings say {best}."
     else:
-        data |= {"trainings": [_training(path, "this training")], "train": about["config"]}
-    data["damaged_lines"] += sum(one["damaged_lines"] for one in data["trainings"] if about["kind"] == SEARCH)
-    trainings = data["trainings"]
-    data["violations"] = _violations(trainings)
-    data["time"] = _time(trainings, data["train"])
+        data |= {"trainings": [_training(path, "this training")], "bases": []}
+        lines = damaged = 0  # counted with the training
+    trainings = [*data["trainings"], *data["bases"]]
+    data["damaged_lines"] = lines + damaged + sum(one["damaged_lines"] for one in trainings)
+    data["violations"] = _violations(data["trainings"])
+    data["time"] = _time(trainings)
     return data
+
+
+def _whole_config(path: Path, search: bool, config: dict[str, Any]) -> dict[str, Any]:
+    """The settings, those that an older version did not have at their defaults."""
+    try:
+        if not search:
+            return config_to_json(config_from_json(asdict(TrainConfig()) | config))
+        train = asdict(TrainConfig()) | config.get("train", {})
+        return config_to_json(search_config_from_json(asdict(SearchConfig()) | config | {"train": train}))
+    except (TypeError, KeyError, AttributeError):
+        raise UserError(f"{path}/config.json is damaged.") from None
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
@@ -61,7 +95,7 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     for line in lines:
         try:
             event = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             event = None
         if isinstance(event, dict):
             events.append(event)
@@ -70,33 +104,74 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     return events, damaged
 
 
+def _result(path: Path, needed: tuple[str, ...]) -> tuple[dict[str, Any] | None, int]:
+    """The result of a run, None if there is none or it cannot be used; and 1 in the latter case."""
+    try:
+        result = read_result(path)
+    except (UserError, RecursionError):
+        return None, 1
+    if result is None:
+        return None, 0
+    whole = all(name in result for name in needed)
+    if needed is NUMBERS:
+        figures = [result.get(name) for name in NUMBERS]
+        kept = result.get("compliance")
+        whole = all(map(_is_number, figures)) and (kept is None or _is_number(kept))
+        whole = whole and isinstance(result.get("stop_reason"), str) and isinstance(result.get("workflow"), str)
+    return (result, 0) if whole else (None, 1)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _number(event: dict[str, Any], name: str) -> float | None:
+    value = event.get(name)
+    return value if _is_number(value) else None
+
+
 def _search(path: Path, config: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
     replicates, threshold = config["replicates"], config["train"]["compliance_threshold"]
-    suggestions = {e["index"]: e for e in events if e.get("kind") == "suggestion" and "index" in e}
-    names = {folder.name for folder in (path / "trainings").glob("[0-9]*-[0-9]*")}
-    trainings = [_training(path / "trainings" / name, name) for name in sorted(names)]
-    results = {one["name"]: one["result"] for one in trainings}
+    trainings = [
+        _training(folder, folder.name) for folder in sorted((path / "trainings").glob("[0-9][0-9][0-9]*-[0-9]*"))
+    ]
+    by_name = {one["name"]: one for one in trainings}
+    suggestions = {event["index"]: event for event in events if _is_suggestion(event)}
     evaluations = []
-    for index in sorted(suggestions):
-        own = [results.get(f"{index:03d}-{replicate}") for replicate in range(replicates)]
-        if all(own):
-            evaluations.append(_evaluation(suggestions[index], [one for one in own if one]))
+    for index in sorted({int(name.split("-")[0]) for name in by_name if re.fullmatch(r"\d{3,}-\d+", name)}):
+        own = [by_name.get(f"{index:03d}-{replicate}") for replicate in range(replicates)]
+        results = [one["result"] for one in own if one and one["result"] and one["result"]["compliance"] is not None]
+        if len(results) == replicates and len({result["workflow"] for result in results}) == 1:
+            workflow = results[0]["workflow"]
+            known = suggestions.get(index, {})
+            evaluations.append(
+                _evaluation(index, workflow, known if known.get("workflow") == workflow else {}, results)
+            )
     found = _found(evaluations, threshold) if evaluations else {"ranking": [], "predictions": [], "pairs": []}
     return found | {
-        "train": config["train"],
         "threshold": threshold,
         "asked_for": config["n_workflows"],
         "evaluations": evaluations,
-        "under_way": [suggestions[index]["workflow"] for index in sorted(suggestions)][len(evaluations) :],
         "trainings": trainings,
+        "bases": [_training(folder, f"base {folder.name}") for folder in sorted((path / "bases").glob("[0-9]*"))],
     }
 
 
-def _evaluation(suggestion: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
+def _is_suggestion(event: dict[str, Any]) -> bool:
+    """Is it a whole suggestion: expectation, deviation and bound all there, or none of them?"""
+    figures = [event.get(name) for name in ("mean", "sigma", "bound")]
+    whole = all(map(_is_number, figures)) or figures == [None] * 3
+    return event.get("kind") == "suggestion" and isinstance(event.get("index"), int) and whole
+
+
+def _evaluation(index: int, workflow: str, suggestion: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
     returns, errors = [r["mean_return"] for r in results], [r["standard_error"] for r in results]
-    found = Evaluated(tuple(suggestion["workflow"].split(",")), tuple(returns), tuple(errors), 0.0)
+    found = Evaluated(Workflow.parse(workflow).order, tuple(returns), tuple(errors), 0.0)
     return {
-        **{name: suggestion.get(name) for name in ("index", "workflow", "visit", "mean", "sigma", "bound", "reason")},
+        "index": index,
+        "workflow": workflow,
+        **{name: suggestion.get(name) for name in ("mean", "sigma", "bound")},
+        "reason": suggestion.get("reason", "unknown: its line is damaged"),
         "returns": returns,
         "errors": errors,
         "mean_return": found.value,
@@ -149,24 +224,27 @@ def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any
 
 def _training(path: Path, name: str) -> dict[str, Any]:
     """Curves and result of one training."""
-    events, damaged = read_lines(path / "events.jsonl")
-    try:
-        result = read_result(path)
-    except UserError:
-        result, damaged = None, damaged + 1
-    updates = [event for event in events if event.get("phase") == "main" and "update" in event]
+    events, lines = read_lines(path / "events.jsonl")
+    result, damaged = _result(path, NUMBERS)
+    timed = [event for event in events if all(_number(event, name) is not None for name in TIMES)]
+    updates = [event for event in events if event.get("phase") == "main" and _number(event, "update") is not None]
     config = _config_of(path)
+    judged = bool(config.get("workflow") or config.get("universal"))
+    texts = [event.get("violations_by_pair") for event in updates]
     return {
         "name": name,
         "workflow": config.get("workflow", ""),
         "updates": [event["update"] for event in updates],
-        "curves": {curve: [event.get(curve) for event in updates] for curve in CURVES},
-        "violations": [event.get("violations_by_pair", "") for event in updates],
-        "seconds_collect": sum(event.get("seconds_collect", 0.0) for event in events),
-        "seconds_update": sum(event.get("seconds_update", 0.0) for event in events),
-        "n_updates": len(updates),
+        "curves": {curve: [_number(event, curve) for event in updates] for curve in CURVES},
+        "violations": [text for text in texts if isinstance(text, str)] if judged else [],
+        "judged": judged,
+        "seconds_collect": sum(event["seconds_collect"] for event in timed),
+        "seconds_update": sum(event["seconds_update"] for event in timed),
+        "transitions": sum(
+            round(event["transitions_per_s"] * (event["seconds_collect"] + event["seconds_update"])) for event in timed
+        ),
         "result": result,
-        "damaged_lines": damaged,
+        "damaged_lines": lines + damaged,
     }
 
 
@@ -182,18 +260,18 @@ def _violations(trainings: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What was repaired instead of what, summed over all batches; rows: repaired, columns: due."""
     types = unit_types()
     counts = np.zeros((len(types), len(types)), int)
-    for training in trainings:
-        for text in training["violations"]:
-            for repaired, due, number in _VIOLATION.findall(text or ""):
-                if repaired in types and due in types:
-                    counts[types.index(repaired), types.index(due)] += int(number)
-    return {"unit_types": list(types), "counts": counts.tolist()}
+    for text in (text for training in trainings for text in training["violations"]):
+        for repaired, due, number in _VIOLATION.findall(text):
+            if repaired in types and due in types:
+                counts[types.index(repaired), types.index(due)] += int(number)
+    return {"unit_types": list(types), "counts": counts.tolist(), "judged": any(one["judged"] for one in trainings)}
 
 
-def _time(trainings: Sequence[dict[str, Any]], train: dict[str, Any]) -> dict[str, float]:
-    """Seconds of the trainings by phase, and their transitions."""
-    collect, update = (sum(one[name] for one in trainings) for name in ("seconds_collect", "seconds_update"))
-    transitions = sum(one["n_updates"] for one in trainings) * train["n_envs"] * train["update_steps"]
+def _time(trainings: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Seconds of the trainings by phase, and their transitions; general policies to start from included."""
+    collect, update, transitions = (
+        sum(one[name] for one in trainings) for name in ("seconds_collect", "seconds_update", "transitions")
+    )
     busy = collect + update
     return {
         "collect": collect,
@@ -237,23 +315,19 @@ def _direction(space: np.ndarray, quantity: np.ndarray) -> np.ndarray:
 
 
 def command_of(kind: str, config: dict[str, Any]) -> str:
-    """The command that makes such a run: the settings that differ from the defaults."""
-    train = dict(config.get("train", config))
-    task = {name: train[name] for name in ("workflow", "universal", "red_agent") if train.get(name)}
-    usual = asdict(make_config("workflow" if kind == SEARCH else "", **({} if kind == SEARCH else task)))
-    if kind == SEARCH:
-        usual = asdict(make_config("workflow", red_agent=train["red_agent"]))
-    words = [f"workflow-rl {'search' if kind == SEARCH else 'train'}"]
+    """The command that makes such a run: the settings that differ from those it would have without them."""
+    train = config["train"] if kind == SEARCH else config
+    task = {name: train[name] for name in ("red_agent", "backend")}
+    if kind != SEARCH:
+        task |= {name: train[name] for name in TASK_FIELDS}
+    usual = asdict(make_config("workflow" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
+    usual |= {"backend": TrainConfig.backend, "workflow": "", "universal": False}
     own = {item.name: item.default for item in SEARCH_FIELDS} if kind == SEARCH else {}
-    for name, value in {**{name: config[name] for name in own}, **train}.items():
-        default = own.get(name, usual.get(name))
-        if name == "red_agent":
-            default = TrainConfig.red_agent
-        if name in TASK_FIELDS and kind != SEARCH:
-            default = {"workflow": "", "universal": False}[name]
-        if value != default and name in {*own, *(item.name for item in fields(TrainConfig))}:
+    given = {name: config[name] for name in own} | {name: train[name] for name in usual}
+    words = [f"workflow-rl {'search' if kind == SEARCH else 'train'}"]
+    for name, value in given.items():
+        if value != (own | usual)[name] and not (kind == SEARCH and name in TASK_FIELDS):
             option = name.replace("_", "-")
-            words.append(
-                f"--{option} {value}" if not isinstance(value, bool) else f"--{'' if value else 'no-'}{option}"
-            )
+            flag = f"--{'' if value else 'no-'}{option}"
+            words.append(flag if isinstance(value, bool) else f"--{option} {shlex.quote(str(value))}")
     return " ".join(words)

@@ -9,6 +9,7 @@ import numpy as np
 # Okabe and Ito's colours, which colour-blind readers can tell apart; shapes and letters say the same.
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
+CURVES = ("return", "compliance", "entropy")
 GREY = "#8a929c"
 
 Figure = dict[str, Any]
@@ -19,12 +20,15 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     if data.get("ranking"):
         found |= {"ranking": ranking(data), "pairs": pairs(data), "progress": progress(data), "map": order_map(data)}
-    for curve in ("return", "compliance", "entropy"):
-        if any(any(value is not None for value in one["curves"][curve]) for one in data["trainings"]):
-            found[f"curve-{curve}"] = curves(data, curve)
+    found |= {f"curve-{curve}": curves(data, curve) for curve in CURVES if has_curve(data, curve)}
     if np.any(data["violations"]["counts"]):
         found["violations"] = violations(data)
     return found
+
+
+def has_curve(data: dict[str, Any], curve: str) -> bool:
+    """Is there any value of it?"""
+    return any(any(value is not None for value in one["curves"][curve]) for one in data["trainings"])
 
 
 def ranking(data: dict[str, Any]) -> Figure:

@@ -21,7 +21,8 @@ _CAPTIONS = {
     "curve-return": "Return of the training batches.",
     "curve-compliance": "Compliance of the training batches.",
     "curve-entropy": "Entropy of the policy.",
-    "compared": "Return of each run's result with its 95 % interval.",
+    "compared": "Return of each run with its 95 % interval: of a search with the error of its level, of one training "
+    "the error of its evaluation alone.",
     "violations": "Repairs in training batches that were not due: rows were repaired, columns were due.",
 }
 
@@ -32,7 +33,7 @@ def compose(title: str, sections: list[tuple[str, str, str]], content: dict[str,
 
     scenario = load_scenario()
     names = {"hosts": scenario.host_names, "levels": LEVELS, "beliefs": BELIEFS, "activities": ACTIVITIES}
-    text = json.dumps(finite(content | names), separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    text = json.dumps(finite(content | names), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     body = "\n".join(f'<section id="{n}"><h2>{escape(h)}</h2>\n{b}\n</section>' for n, h, b in sections)
     parts = {
         "title": escape(title),

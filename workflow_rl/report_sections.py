@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.report_figures import figures
+from workflow_rl.report_figures import CURVES, figures, has_curve
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
@@ -117,6 +117,8 @@ def _progress(data: dict[str, Any]) -> str:
 
 
 def _replay(data: dict[str, Any]) -> str:
+    if data["train"]["universal"]:
+        return "<p>A universal policy has no order of its own: <code>workflow-rl watch RUN --workflow ORDER</code>.</p>"
     if not data["stories"]:
         return ""
     told = "".join(
@@ -175,7 +177,7 @@ def network(scenario: Scenario) -> str:
 
 
 def _training(data: dict[str, Any]) -> str:
-    known = [name for name in ("return", "compliance", "entropy") if f"curve-{name}" in figures(data)]
+    known = [name for name in CURVES if has_curve(data, name)]
     rows = []
     for one in data["trainings"]:
         result = one["result"] or {}
@@ -183,7 +185,7 @@ def _training(data: dict[str, Any]) -> str:
         follows = result.get("compliance")
         kept = "" if follows is None else f"{follows:.3f}"
         reason = result.get("stop_reason", "")
-        rows.append([one["workflow"] or "none", one["name"], one["n_updates"], figure, kept, reason])
+        rows.append([one["workflow"] or "none", one["name"], len(one["updates"]), figure, kept, reason])
     columns = ["workflow", "training", "updates", "return", "compliance", "stopped by"]
     listed = table("Trainings, evaluated on fresh episodes", columns, rows)
     return (
@@ -194,18 +196,18 @@ def _training(data: dict[str, Any]) -> str:
 
 def _violations(data: dict[str, Any]) -> str:
     counts, types = data["violations"]["counts"], data["violations"]["unit_types"]
+    if not data["violations"]["judged"] or not any(one["updates"] for one in data["trainings"]):
+        return ""
     if not any(map(any, counts)):
-        return (
-            "<p>No repair in any training batch was out of turn.</p>"
-            if data["train"].get("workflow") or data["kind"] == "search"
-            else ""
-        )
+        return "<p>No repair in any training batch was out of turn.</p>"
     rows = [[name, *row] for name, row in zip(types, counts, strict=True)]
     return plot("violations") + table("Rows were repaired, columns were due", ["", *types], rows)
 
 
 def _evaluation(data: dict[str, Any]) -> str:
     found = data.get("evaluation")
+    if not found and data["problem"]:
+        return ""
     if not found:
         return "<p>There is no trained policy to evaluate yet.</p>"
     lengths = list(next(iter(found["cells"].values())))

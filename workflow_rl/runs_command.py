@@ -35,7 +35,7 @@ def _known(path: Path) -> dict[str, Any]:
     about, result, events = read_about(path), read_result(path), read_events(path)
     train = about["config"].get("train", about["config"])
     row = {"kind": about["kind"], "red_agent": train.get("red_agent"), "workflow": train.get("workflow")}
-    row["state"] = "finished" if result is not None else "running" if _held(path) else "interrupted"
+    row["state"] = "finished" if result is not None else "running" if is_held(path) else "interrupted"
     if about["kind"] == SEARCH:
         row["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
         best = next((place for place in (result or {}).get("ranking", []) if place["follows"]), None)
@@ -66,7 +66,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "train"} | trained
 
 
-def _held(path: Path) -> bool:
+def is_held(path: Path) -> bool:
     """Does a process hold the run?"""
     try:
         with open(path / ".lock", "rb") as file:

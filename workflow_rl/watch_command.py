@@ -37,13 +37,14 @@ def story_named(
         number = _number(episode) if episode != "median" else 0
         if number is None:
             raise UserError(f"episode must be a number from 0 to {trace.n_episodes - 1}, not {episode!r}.")
-        return story_of_trace(trace, number, edition or "current", workflow)
+        return story_of_trace(trace, number, edition or "", workflow)
     from workflow_rl.evaluate_command import blue_named
 
     about = ("bline", "current", workflow)
     if source not in REFERENCE_POLICIES and Path(source).exists():
         from workflow_rl.policy_file import load_policy
 
+        source = str(_policy_of(Path(source)))
         policy = load_policy(Path(source))
         if policy.universal and not workflow:
             raise UserError("the policy follows any workflow: say which one with --workflow.")
@@ -68,6 +69,16 @@ def story_named(
     return Story(
         f"{source}: {episode} of {n_episodes} episodes", story.red_agent, story.edition, story.workflow, story.frames
     )
+
+
+def _policy_of(path: Path) -> Path:
+    """The policy of a run; of a search that is not finished that of the best training so far."""
+    if not path.is_dir() or (path / "policy.safetensors").exists():
+        return path
+    from workflow_rl.report_command import best_policy
+    from workflow_rl.report_data import report_data
+
+    return best_policy(path, report_data(path)) or path
 
 
 def _number(episode: str) -> int | None:

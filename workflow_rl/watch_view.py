@@ -40,7 +40,8 @@ def lines(story: Story) -> Iterator[str]:
 def title(story: Story) -> str:
     """What is shown."""
     order = f", workflow {story.workflow}" if story.workflow else ""
-    return f"{story.why} against {story.red_agent}, {story.edition} edition{order}"
+    edition = f"{story.edition} edition" if story.edition else "edition not recorded"
+    return f"{story.why} against {story.red_agent}, {edition}{order}"
 
 
 def summary(story: Story) -> str:

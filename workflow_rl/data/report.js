@@ -42,7 +42,20 @@
     var place = document.getElementById("plot-" + name);
     if (place) { place.style.minHeight = (data.figures[name].layout.height || 320) + "px"; observer.observe(place); }
   });
-  window.addEventListener("beforeprint", function () { names.forEach(function (name) { if (!drawn[name]) draw(name); }); });
+  var before = null;
+  window.addEventListener("beforeprint", function () {
+    var closed = Array.prototype.slice.call(document.querySelectorAll("details:not([open])"));
+    before = { theme: root.dataset.theme, closed: closed };
+    root.dataset.theme = "light";
+    closed.forEach(function (one) { one.open = true; });
+    names.forEach(draw);
+  });
+  window.addEventListener("afterprint", function () {
+    if (!before) return;
+    before.closed.forEach(function (one) { one.open = false; });
+    setTheme(before.theme);
+    before = null;
+  });
 
   // ---- replay
   var stories = data.stories, chosen = 0, step = 0, timer = null;
@@ -66,7 +79,7 @@
     by("told-blue").textContent = frame.blue;
     by("told-red").textContent = frame.red;
     by("told-reward").textContent = frame.reward.toFixed(1) + ", so far " + frame.total.toFixed(1);
-    var fix = by("told-fix"), words = "no fix";
+    var fix = by("told-fix"), words = story.workflow ? "no fix" : "there is no workflow";
     if (frame.fix) {
       words = frame.fix.verdict + ": " + frame.fix.unit_type;
       if (frame.fix.verdict === "violation") words += " was repaired, " + frame.fix.due + " was due";
