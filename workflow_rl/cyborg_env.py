@@ -209,8 +209,10 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         options: as for :class:`CyborgEnv`.
 
     Example:
-        >>> envs = CyborgVectorEnv(1, red_agent="meander")  # doctest: +SKIP
-        >>> observations, infos = envs.reset(seed=0)  # doctest: +SKIP
+        >>> envs = CyborgVectorEnv(1, red_agent="meander")
+        >>> observations, infos = envs.reset(seed=0)
+        >>> observations.shape, infos["red_level"].shape
+        ((1, 52), (1, 13))
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
