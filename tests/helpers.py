@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from pathlib import Path
@@ -17,6 +20,8 @@ import numpy as np
 
 from tests.conftest import ROOT
 from workflow_rl import cli
+
+SECONDS = 600  # after which a command counts as hanging
 
 
 def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -29,12 +34,19 @@ def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
     words = [str(argument) for argument in arguments]
     if environment:
         command = [sys.executable, "-m", "workflow_rl.cli", *words]
-        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=os.environ | environment)
+        environment = os.environ | environment
+        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, timeout=SECONDS)
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         child = os.fork()
         if child == 0:
             _become_the_program(words, cwd, output.fileno(), errors.fileno())
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        end = time.monotonic() + SECONDS
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+                end = math.inf
+            time.sleep(0.005)
+        code = os.waitstatus_to_exitcode(ended[1])
         for file in (output, errors):
             file.seek(0)
         return subprocess.CompletedProcess(words, code, output.read(), errors.read())

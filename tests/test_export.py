@@ -82,6 +82,27 @@ def test_the_agent_acts_as_our_policy_on_ten_thousand_observations(tmp_path: Pat
     assert len(chosen) > 20
 
 
+def test_with_very_sharp_weights_only_rounding_parts_the_agent_from_our_policy(tmp_path: Path) -> None:
+    """Where probabilities differ in the seventh digit a draw on the boundary may fall otherwise, hardly ever."""
+    import torch
+
+    policy = load_policy(general_policy(tmp_path / "general"))
+    with torch.no_grad():
+        list(policy.net.actor.parameters())[-2].mul_(10)
+    save_policy(tmp_path / "sharp", policy)
+    export_agent(tmp_path / "sharp", tmp_path / "agent")
+    agent, generators = agent_in(tmp_path / "agent").Agent(seed=77), np.array([77], np.uint64)
+    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(()), policy.net)
+    keys = np.random.default_rng(0).integers(2**52, size=3000)
+    expected = ppo.probabilities(keys)
+    different = 0
+    for key, row in zip(keys, expected, strict=True):
+        observation = key >> np.arange(52) & 1
+        np.testing.assert_allclose(agent.probabilities(observation), row, atol=1e-5)
+        different += agent.get_action(observation) != sample_actions(row[None].copy(), generators)[0]
+    assert different <= 3
+
+
 def test_the_agent_needs_neither_torch_nor_this_package(tmp_path: Path) -> None:
     export_agent(UNIVERSAL, tmp_path / "agent", ORDER, greedy=True)
     code = (
