@@ -94,23 +94,31 @@ class ParallelTrajectoryBuffer:
         n_actions: number of actions.
         max_steps: length of an episode.
         distinct: room for the distinct inputs' distributions; False for rollouts that do not look them up.
+        n_words: words of an input's key.
     """
 
     def __init__(
-        self, n_envs: int, n_steps: int = 100, n_actions: int = 145, max_steps: int = 100, distinct: bool = True
+        self,
+        n_envs: int,
+        n_steps: int = 100,
+        n_actions: int = 145,
+        max_steps: int = 100,
+        distinct: bool = True,
+        n_words: int = 1,
     ) -> None:
         self.n_envs, self.n_steps, self.n_actions, shape = n_envs, n_steps, n_actions, (n_envs, n_steps)
         capacity = n_envs * n_steps
         slots = 1 << max(4, (2 * capacity - 1).bit_length())
         self.inputs = Inputs(
             slots=np.empty(slots if distinct else 1, np.int32),
-            keys=np.empty(capacity, np.int64),
+            keys=np.empty((capacity, n_words), np.int64),
             cumulative=np.empty((capacity if distinct else 0, n_actions), np.float32),
             best=np.empty(capacity if distinct else 0, np.int16),
         )
         self.batch = Batch(
             rows=np.empty(shape, np.int32),
             actions=np.empty(shape, np.int16),
+            steps=np.zeros(shape, np.int16),
             rewards=np.empty(shape, np.float32),
             alignment=np.empty(shape, np.float32),
             ended=np.empty(shape, bool),
@@ -121,7 +129,7 @@ class ParallelTrajectoryBuffer:
 
     @property
     def keys(self) -> np.ndarray:
-        """Keys of the inputs; (n_rows,) int64."""
+        """Keys of the inputs; (n_rows, n_words) int64."""
         return self.inputs.keys[: self.n_rows]
 
     def finished_episodes(self) -> np.ndarray:

@@ -11,11 +11,14 @@ from workflow_rl.backends import Backend, make_envs
 from workflow_rl.buffer import ParallelTrajectoryBuffer
 from workflow_rl.compliance import EPISODE_DTYPE, Compliance, type_masks
 from workflow_rl.config import TrainConfig
+from workflow_rl.expert import advice
 from workflow_rl.game import Game
+from workflow_rl.memory import MEMORY_DTYPE
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import KEY_BITS, Task, rollout, sample_actions
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.views import PLAIN, View, forget_some, view_actions, with_view
 from workflow_rl.workflow import Workflow, all_workflows
 
 ENVIRONMENTS, POLICY = 1, 2  # what a seed is for
@@ -52,6 +55,7 @@ class Collector:
         seed: of environments and policy.
         purpose: further numbers that keep this collector's chance apart from others' of the same seed.
         greedy: play the most probable action.
+        view: of the policy.
     """
 
     def __init__(
@@ -66,45 +70,56 @@ class Collector:
         seed: int = 0,
         purpose: tuple[int, ...] = (),
         greedy: bool = False,
+        view: View = PLAIN,
     ) -> None:
         scenario = load_scenario()
         self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
         self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
         self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
-        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, scenario.n_actions, max_steps)
+        self.view, self.leaderboard = view, edition == "leaderboard"
+        self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
+        forget_some(self.memories, np.ones(len(self.memories), bool))
+        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
         self.violations = np.zeros((len(scenario.unit_types),) * 2, np.int64)
         strength = alignment_lambda if workflows else 0.0
-        self.task = make_task(scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy)
+        self.task = make_task(
+            scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, edition
+        )
 
-    def collect(self, ppo: ParallelOrderConditionedPPO) -> ParallelTrajectoryBuffer:
-        """Plays one batch with the policy of ``ppo``."""
+    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
+        """Plays one batch with the policy of ``ppo``; with a teacher the expert plays and the policy looks on."""
         buffer = self.buffer
         self.violations[:] = 0
         buffer.n_rows, buffer.n_finished = rollout(
-            self.game.states, self.game.tables, self.generators, ppo.net.compiled_actor(ppo.codes), self.task,
-            self.episodes, buffer.inputs, buffer.batch, buffer.finished, self.violations,
+            self.game.states, self.game.tables, self.generators, self.memories, ppo.net.compiled_actor(ppo.codes),
+            self.task._replace(teacher=teacher), self.episodes, buffer.inputs, buffer.batch, buffer.finished,
+            self.violations,
         )  # fmt: skip
         return buffer
 
     def last_keys(self) -> np.ndarray:
-        """Inputs after the batch; (n_envs,)."""
-        keys: np.ndarray = self.game.states["observation"] | self.task.workflows.astype(np.int64) << KEY_BITS
+        """Inputs after the batch; (n_envs, n_words)."""
+        keys = self.view.keys(self.memories if self.view.remembers else self.game.states["observation"].copy())
+        keys[:, 0] |= self.task.workflows.astype(np.int64) << KEY_BITS
         return keys
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that goes on from batch to batch, as plain arrays."""
-        return {
+        arrays = {
             "states": self.game.states.view(np.uint8),
             "generators": self.generators,
             "episodes": self.episodes.view(np.uint8),
         }
+        return arrays | ({"memories": self.memories.view(np.uint8)} if self.view.tracks else {})
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`arrays` gave."""
         self.game.states[:] = arrays["states"].view(self.game.states.dtype)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
+        if self.view.tracks:
+            self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
 
     def close(self) -> None:
         """Nothing is left running."""
@@ -118,11 +133,16 @@ def make_task(
     alignment_lambda: float,
     fixed_type: np.ndarray,
     greedy: bool,
+    view: View = PLAIN,
+    edition: str = "current",
 ) -> Task:
     """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
     orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
     numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
-    return Task(numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), greedy)
+    return Task(
+        numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), greedy,
+        view.tracks, view.remembers, view.actions == "host-decoy", False, edition == "leaderboard",
+    )  # fmt: skip
 
 
 class PlainCollector:
@@ -148,12 +168,18 @@ class PlainCollector:
         greedy: bool = False,
         row_by_row: bool = False,
     ) -> None:
-        scenario, n = envs.scenario, envs.num_envs
-        self.envs, self.config, self.row_by_row = envs, config, row_by_row
-        self.buffer = ParallelTrajectoryBuffer(n, config.update_steps, scenario.n_actions, config.max_steps, False)
+        scenario, n, view = envs.scenario, envs.num_envs, View(config.view, config.actions)
+        self.view, self.config, self.row_by_row = view, config, row_by_row
+        self.envs = with_view(envs, view)
+        self.buffer = ParallelTrajectoryBuffer(
+            n, config.update_steps, view.n_actions, config.max_steps, False, view.n_words
+        )
+        self.steps = np.zeros(n, np.int16)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         strength = config.alignment_lambda if workflows else 0.0
-        self.task = make_task(scenario, n, workflows, config.max_steps, strength, fixed_type, greedy)
+        self.task = make_task(
+            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition
+        )
         self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
@@ -186,21 +212,26 @@ class PlainCollector:
         """
         self.envs.reset(seed=seeds.tolist(), options={"red_agent": list(red_agents)} if red_agents else None)
         self.generators = generators.copy()
+        self.steps[:] = 0
         self.compliance.start_episodes(np.ones(len(seeds), bool))
 
-    def collect(self, ppo: ParallelOrderConditionedPPO) -> ParallelTrajectoryBuffer:
-        """Plays one batch with the policy of ``ppo``."""
+    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
+        """Plays one batch with the policy of ``ppo``; with a teacher the expert plays and the policy looks on."""
         buffer, batch = self.buffer, self.buffer.batch
         self.violations[:] = 0
         size = batch.rows.size
         batch.rows[:] = np.arange(size).reshape(batch.rows.shape)
-        keys = buffer.inputs.keys.reshape(batch.rows.shape)
+        keys = buffer.inputs.keys.reshape((*batch.rows.shape, -1))
         buffer.n_rows, buffer.n_finished = size, 0
         for step in range(batch.rows.shape[1]):
             keys[:, step] = self.last_keys()
             probabilities = self._probabilities(ppo, keys[:, step])
             sampled = sample_actions(probabilities.copy(), self.generators)
             batch.actions[:, step] = probabilities.argmax(axis=1) if self.task.greedy else sampled
+            if teacher:
+                batch.actions[:, step] = self._taught()
+            batch.steps[:, step] = self.steps
+            self.steps += 1
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
             batch.rewards[:, step], batch.ended[:, step] = rewards, terminated | truncated
             batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
@@ -213,19 +244,26 @@ class PlainCollector:
         return np.concatenate([ppo.probabilities(keys[i : i + 1]) for i in range(len(keys))])
 
     def last_keys(self) -> np.ndarray:
-        """The current inputs; (n_envs,)."""
-        keys: np.ndarray = self.envs.packed_observations | self.task.workflows.astype(np.int64) << KEY_BITS
+        """The current inputs; (n_envs, n_words)."""
+        keys = self.view.keys(self.envs.packed_observations)
+        keys[:, 0] |= self.task.workflows.astype(np.int64) << KEY_BITS
         return keys
+
+    def _taught(self) -> np.ndarray:
+        """What the expert would do, as the view numbers actions."""
+        actions, _ = advice(self.envs.memories, self.task.leaderboard)
+        return view_actions(actions) if self.task.host_decoy else actions
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that goes on from batch to batch, as plain arrays."""
-        own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
+        own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8), "steps": self.steps}
         games: dict[str, np.ndarray] = self.envs.state_arrays()
         return games | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`arrays` gave."""
         self.envs.restore_state_arrays(arrays)
+        self.steps[:] = arrays["steps"]
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
 
@@ -252,6 +290,7 @@ class PlainCollector:
         rows = np.flatnonzero(ended)
         if not len(rows):
             return
+        self.steps[rows] = 0
         self.episodes["env"] = np.arange(len(self.episodes))
         start = self.buffer.n_finished
         self.buffer.finished[start : start + len(rows)] = self.episodes[rows]

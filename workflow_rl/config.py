@@ -11,6 +11,7 @@ from workflow_rl.errors import UserError
 
 UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package ...
 N_UNIVERSAL = 5  # ... and how many, each from a training of its own
+CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
 DEVICES = ("auto", "cpu", "cuda")
@@ -59,6 +60,10 @@ class TrainConfig:
     normalise_advantages: bool = _setting(False, "Centre and scale the advantages of each batch.")
     replay_batches: int = _setting(0, "Recent batches used again in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
+    view: str = _setting("plain", "plain: 52 bits; memory: also what blue can remember of the episode.")
+    actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, placing the next useful one.")
+    imitate_updates: int = _setting(0, "First learn from so many batches of the expert's play; needs view memory.")
+    challenge_weights: bool = _setting(False, "Weight a step by how many of the lengths 30, 50, 100 contain it.")
     n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation; on CybORG 100.")
     path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
     device: str = _setting("auto", "auto, cpu or cuda.")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.backends import NATIVE, Backend, make_envs
+from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
 from workflow_rl.errors import UserError
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 
-CHALLENGE_LENGTHS = (30, 50, 100)
 BATCH = 2000  # episodes played side by side
 MOST_EPISODES = 10_000_000
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from workflow_rl.rollout import KEY_BITS, Actor
+from workflow_rl.views import unpack_words
 
 
 class OrderConditionedActorCritic(nn.Module):
@@ -70,8 +71,7 @@ class OrderConditionedActorCritic(nn.Module):
 
 
 def unpack_inputs(keys: np.ndarray, n_bits: int, codes: np.ndarray) -> np.ndarray:
-    """Network inputs of the keys of a rollout; (n, n_bits + n_code) float32."""
-    inputs = np.empty((len(keys), n_bits + codes.shape[1]), np.float32)
-    inputs[:, :n_bits] = keys[:, None] >> np.arange(n_bits) & 1
-    inputs[:, n_bits:] = codes[keys >> KEY_BITS]
-    return inputs
+    """Network inputs of the keys (n, n_words) of a rollout; (n, n_bits + n_code) float32."""
+    if not codes.shape[1]:
+        return unpack_words(keys, n_bits)
+    return np.concatenate([unpack_words(keys, n_bits), codes[keys[:, 0] >> KEY_BITS].astype(np.float32)], axis=1)

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from workflow_rl.buffer import ParallelTrajectoryBuffer
-from workflow_rl.config import TrainConfig
+from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
 from workflow_rl.policy import OrderConditionedActorCritic, unpack_inputs
+from workflow_rl.views import View
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
 CHUNK = 4000  # rows per forward and backward pass of the plain path: stays in the cache
@@ -65,7 +66,7 @@ class ParallelOrderConditionedPPO:
     Args:
         config: the settings.
         codes: codes of the workflows that environments refer to by number; (n_workflows, n_code), n_code 0 for none.
-        net: the network; a new one if None.
+        net: the network; a new one for the configured view if None.
     """
 
     def __init__(
@@ -73,15 +74,16 @@ class ParallelOrderConditionedPPO:
         config: TrainConfig | None = None,
         codes: np.ndarray | None = None,
         net: OrderConditionedActorCritic | None = None,
-        n_bits: int = 52,
-        n_actions: int = 145,
     ) -> None:
         self.config = config or TrainConfig()
+        view = View(self.config.view, self.config.actions)
         self.codes = np.zeros((1, 0), np.float32) if codes is None else codes
         if net is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
-                net = OrderConditionedActorCritic(n_bits, self.codes.shape[1], n_actions, self.config.hidden)
+                net = OrderConditionedActorCritic(
+                    view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden
+                )
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)
@@ -95,18 +97,20 @@ class ParallelOrderConditionedPPO:
         return next(self.net.parameters()).dtype
 
     def probabilities(self, keys: np.ndarray) -> np.ndarray:
-        """Action probabilities of inputs given as keys (n,); (n, n_actions) float32."""
+        """Action probabilities of inputs given as keys (n, n_words); (n, n_actions) float32."""
         with torch.no_grad():
             result: np.ndarray = torch.softmax(self.net.actor(self._inputs(keys)), -1).float().cpu().numpy()
         return result
 
     def values(self, keys: np.ndarray) -> np.ndarray:
-        """Values of inputs given as keys (n,), in the units in which the critic was trained."""
+        """Values of inputs given as keys (n, n_words), in the units in which the critic was trained."""
         with torch.no_grad():
             result: np.ndarray = self.net.critic(self._inputs(keys)).squeeze(-1).double().cpu().numpy()
         return result
 
-    def update(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray, progress: float = 0.0) -> UpdateStats:
+    def update(
+        self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray, progress: float = 0.0, imitate: bool = False
+    ) -> UpdateStats:
         """Learns from one batch: returns and advantages once, then the epochs.
 
         The *fast* path computes the network once per distinct input and the loss from sums (buffer.py), the *plain* one
@@ -114,16 +118,17 @@ class ParallelOrderConditionedPPO:
 
         Args:
             buffer: the batch.
-            last_keys: inputs after the batch; (n_envs,).
+            last_keys: inputs after the batch; (n_envs, n_words).
             progress: how much of the training is over, 0 to 1, for annealing.
+            imitate: make the batch's actions more likely, whatever came of them; the critic learns as ever.
         """
         advantages, returns = self._targets(buffer, last_keys)
         fast = self._take_fast_path(buffer)
         data = self._reduce(buffer, advantages, returns) if fast else self._samples(buffer, advantages, returns)
-        left = 1.0 - progress if self.config.anneal else 1.0
+        left = 1.0 - progress if self.config.anneal and not imitate else 1.0
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.lr * left
-        stats = self._learn(data, self.config.entropy * left)
+        stats = self._learn(data, self.config.entropy * left, imitate)
         if self.config.replay_batches:
             self.recent.append(data)
         self.updates += 1
@@ -175,6 +180,9 @@ class ParallelOrderConditionedPPO:
             advantages = returns - values[buffer.batch.rows] if monte_carlo else advantages / self.scale[1]
         if config.normalise_advantages:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-7)
+        if config.challenge_weights:
+            weights = sum((buffer.batch.steps < length).astype(np.float64) for length in CHALLENGE_LENGTHS)
+            advantages = advantages * weights / weights.mean()
         return advantages, returns
 
     def _reduce(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> _Reduced:
@@ -195,7 +203,7 @@ class ParallelOrderConditionedPPO:
         inputs = self._inputs(buffer.keys[buffer.batch.rows.ravel()])
         return _Samples(inputs, actions, tensor(advantages, self.dtype), tensor(returns, self.dtype), len(actions))
 
-    def _learn(self, data: _Reduced | _Samples, entropy_weight: float) -> dict[str, float]:
+    def _learn(self, data: _Reduced | _Samples, entropy_weight: float, imitate: bool) -> dict[str, float]:
         """All epochs on a batch, and on recent ones if they are kept; returns the figures of the last gradient."""
         stats: dict[str, float] = {}
         if isinstance(data, _Samples):
@@ -206,9 +214,9 @@ class ParallelOrderConditionedPPO:
             for number, part in enumerate(parts):
                 last = epoch == self.config.epochs - 1 and number == len(parts) - 1
                 self.optimizer.zero_grad(set_to_none=True)
-                stats = self._backward(part, entropy_weight, share, last)
+                stats = self._backward(part, entropy_weight, share, last, imitate)
                 for old in self.recent:
-                    self._backward(old, entropy_weight, share, False)
+                    self._backward(old, entropy_weight, share, False, imitate)
                 if self.config.max_grad_norm:
                     torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.max_grad_norm)
                 self.optimizer.step()
@@ -236,15 +244,15 @@ class ParallelOrderConditionedPPO:
         data.old = torch.cat(parts)
 
     def _backward(
-        self, data: _Reduced | _Samples, entropy_weight: float, share: float, with_stats: bool
+        self, data: _Reduced | _Samples, entropy_weight: float, share: float, with_stats: bool, imitate: bool
     ) -> dict[str, float]:
         """Adds the gradient of the loss times ``share``; figures of the loss if wanted."""
         if isinstance(data, _Reduced):
-            return self._backward_reduced(data, entropy_weight, share, with_stats)
-        return self._backward_samples(data, entropy_weight, share, with_stats)
+            return self._backward_reduced(data, entropy_weight, share, with_stats, imitate)
+        return self._backward_samples(data, entropy_weight, share, with_stats, imitate)
 
     def _backward_reduced(
-        self, data: _Reduced, entropy_weight: float, share: float, with_stats: bool
+        self, data: _Reduced, entropy_weight: float, share: float, with_stats: bool, imitate: bool
     ) -> dict[str, float]:
         """The fast path: the derivative by log-probabilities and values is written down, the network does the rest."""
         logits, values = self.net(data.inputs)
@@ -257,7 +265,7 @@ class ParallelOrderConditionedPPO:
             ratio = torch.exp(of_pairs - data.old)
             slope = torch.where(ratio < high, data.plus, 0.0) + torch.where(ratio > low, data.minus, 0.0)
             by_logp = torch.zeros_like(logp)
-            by_logp.view(-1)[data.pairs] = slope * ratio * -weight
+            by_logp.view(-1)[data.pairs] = (data.taken if imitate else slope * ratio) * -weight
             if entropy_weight:
                 probabilities = torch.exp(logp)
                 push = probabilities * logp + probabilities
@@ -282,7 +290,7 @@ class ParallelOrderConditionedPPO:
         return _named(figures, data.size)
 
     def _backward_samples(
-        self, data: _Samples, entropy_weight: float, share: float, with_stats: bool
+        self, data: _Samples, entropy_weight: float, share: float, with_stats: bool, imitate: bool
     ) -> dict[str, float]:
         """The plain path: every transition through the network, in chunks whose gradients add up."""
         assert data.old is not None
@@ -294,7 +302,8 @@ class ParallelOrderConditionedPPO:
             log_ratio = logp.gather(1, actions[:, None])[:, 0] - old
             ratio = torch.exp(log_ratio)
             clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
-            policy_loss = -torch.min(ratio * advantages, clipped * advantages).sum()
+            gain = log_ratio if imitate else torch.min(ratio * advantages, clipped * advantages)
+            policy_loss = -gain.sum()
             value_loss = ((values - returns) ** 2).sum()
             loss = policy_loss + self.config.value_weight * value_loss
             if entropy_weight or with_stats:

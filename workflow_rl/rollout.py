@@ -17,8 +17,10 @@ from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import compromised_hosts, reset_one
 from workflow_rl.engine.step import step_one
+from workflow_rl.expert import advise
+from workflow_rl.memory import WORD, forget, full_action, remember, view_action, write_bits
 
-KEY_BITS = 52  # a key is the packed observation, and above it the number of the workflow
+KEY_BITS = 52  # word 0 of a key is the packed observation, and above it the number of the workflow
 EMPTY = -1
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.0**-53
@@ -39,7 +41,7 @@ class Inputs(NamedTuple):
     """The distinct inputs of a rollout, found by an open hash table."""
 
     slots: np.ndarray  # (2**k,) int32: row, or EMPTY
-    keys: np.ndarray  # (capacity,) int64: key of each row
+    keys: np.ndarray  # (capacity, n_words) int64: key of each row
     cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
     best: np.ndarray  # (capacity,) int16: the most probable action
 
@@ -48,7 +50,8 @@ class Batch(NamedTuple):
     """What a rollout records; (n_envs, n_steps) each."""
 
     rows: np.ndarray  # int32: row of the input the action was chosen from
-    actions: np.ndarray  # int16
+    actions: np.ndarray  # int16: as the view numbers them
+    steps: np.ndarray  # int16: steps of the episode before this one
     rewards: np.ndarray  # float32: of the environment
     alignment: np.ndarray  # float32
     ended: np.ndarray  # bool: the episode ended with this step
@@ -64,20 +67,28 @@ class Task(NamedTuple):
     max_steps: int
     alignment_lambda: float
     greedy: bool
+    tracks: bool  # the memory (memory.py) is kept up
+    remembers: bool  # and is the input; else the observation
+    host_decoy: bool  # actions are those of the host-decoy view, else all of them
+    teacher: bool  # the expert plays, not the network
+    leaderboard: bool  # the edition, for the expert
 
 
 @compiled
-def evaluate_actor(actor: Actor, key: int, probabilities: np.ndarray, hidden: np.ndarray) -> None:
+def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hidden: np.ndarray) -> None:
     """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is room to work in."""
     a, b = hidden[0], hidden[1]
-    workflow, bits = key >> KEY_BITS, key & ((1 << KEY_BITS) - 1)
+    workflow = key[0] >> KEY_BITS
     for j in range(a.shape[0]):
         a[j] = actor.order_bias[workflow, j]
-    while bits:
-        bit = lowest(bits)
-        bits &= bits - 1
-        for j in range(a.shape[0]):
-            a[j] += actor.first[bit, j]
+    for i in range(key.shape[0]):
+        bits = key[i] if i else key[i] & ((1 << KEY_BITS) - 1)
+        first = KEY_BITS + WORD * (i - 1) if i else 0
+        while bits:
+            bit = first + lowest(bits)
+            bits &= bits - 1
+            for j in range(a.shape[0]):
+                a[j] += actor.first[bit, j]
     for j in range(a.shape[0]):
         a[j] = np.tanh(a[j])
         b[j] = actor.second_bias[j]
@@ -102,17 +113,24 @@ def evaluate_actor(actor: Actor, key: int, probabilities: np.ndarray, hidden: np
 
 
 @compiled
-def find_row(inputs: Inputs, key: int, n_rows: int) -> int:
-    """Row of ``key``; if it is new, it gets row ``n_rows``."""
+def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
+    """Row of ``key`` (n_words,); if it is new, it gets row ``n_rows``."""
     mask = inputs.slots.shape[0] - 1
-    slot = wide(mix(word(key)) & word(mask))
+    scattered = mix(word(key[0]))
+    for i in range(1, key.shape[0]):
+        scattered = mix(scattered ^ word(key[i]))
+    slot = wide(scattered & word(mask))
     while True:
         row = inputs.slots[slot]
         if row == EMPTY:
             inputs.slots[slot] = n_rows
-            inputs.keys[n_rows] = key
+            for i in range(key.shape[0]):
+                inputs.keys[n_rows, i] = key[i]
             return n_rows
-        if inputs.keys[row] == key:
+        same = True
+        for i in range(key.shape[0]):
+            same = same and inputs.keys[row, i] == key[i]
+        if same:
             return wide(row)
         slot = (slot + 1) & mask
 
@@ -151,6 +169,7 @@ def rollout(
     states: np.ndarray,
     tables: np.ndarray,
     generators: np.ndarray,
+    memories: np.ndarray,
     actor: Actor,
     task: Task,
     episodes: np.ndarray,
@@ -165,8 +184,9 @@ def rollout(
         states: (n_envs,) of STATE_DTYPE, changed in place.
         tables: (1,) of TABLES_DTYPE.
         generators: (n_envs,) uint64, the policy's own chance, changed in place.
+        memories: (n_envs,) of MEMORY_DTYPE, changed in place; (1,) and left alone if none is kept.
         actor: weights.
-        task: workflows, compliance, length of episodes.
+        task: workflows, compliance, length of episodes, view.
         episodes: (n_envs,) of EPISODE_DTYPE, running counts, changed in place.
         inputs: distinct inputs; cleared and filled.
         batch: transitions, written.
@@ -176,36 +196,52 @@ def rollout(
     Returns the number of distinct inputs and of episodes that ended.
     """
     t, hidden = tables[0], np.empty((2, actor.second.shape[0]), np.float32)
+    key = np.zeros(inputs.keys.shape[1], np.int64)
     inputs.slots[:] = EMPTY
     n_rows, n_finished = 0, 0
     for i in range(states.shape[0]):
-        s, episode = states[i], episodes[i]
+        s, episode, memory = states[i], episodes[i], memories[i if task.tracks else 0]
         order = task.orders[task.workflows[i]]
         high = wide(task.workflows[i]) << KEY_BITS
         for step in range(batch.rows.shape[1]):
-            row = find_row(inputs, s.observation | high, n_rows)
+            if task.remembers:
+                write_bits(memory, key)
+            else:
+                key[0] = s.observation
+            key[0] |= high
+            row = find_row(inputs, key, n_rows)
             if row == n_rows:
-                evaluate_actor(actor, s.observation | high, inputs.cumulative[row], hidden)
+                evaluate_actor(actor, key, inputs.cumulative[row], hidden)
                 accumulate(inputs, row)
                 n_rows += 1
             generators[i] += word(GOLDEN)
             u = wide(mix(generators[i]) >> word(11)) * SCALE
-            action = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
+            chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
+            action = chosen
+            if task.teacher:
+                action = advise(memory, task.leaderboard)[0]
+                chosen = view_action(action) if task.host_decoy else action
+            elif task.host_decoy:
+                action = full_action(memory, chosen)
             due = due_type(order, task.masks, compromised_hosts(s, t))
             fixed = wide(task.fixed_type[action])
+            batch.rows[i, step], batch.actions[i, step], batch.steps[i, step] = row, chosen, s.step
             reward = step_one(s, t, action, sample(s)) / 10.0
             bonus = count_fix(episode, violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda)
             episode.total += reward
             episode.alignment += bonus
-            batch.rows[i, step], batch.actions[i, step] = row, action
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
             batch.ended[i, step] = s.step == task.max_steps
+            if task.tracks:
+                remember(memory, action, s.observation)
             if batch.ended[i, step]:
                 episode.env = i
                 finished[n_finished] = episode
                 n_finished += 1
                 start_episode(episode)
                 reset_one(s, t)
+                if task.tracks:
+                    forget(memory)
     return n_rows, n_finished
 
 

@@ -25,6 +25,7 @@ from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.views import View
 from workflow_rl.workflow import unit_types
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
@@ -86,20 +87,22 @@ class Training:
             return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),))
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
-            config.alignment_lambda, config.seed, (PHASES.index(self.phase),),
+            config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
         )  # fmt: skip
 
     @property
     def progress(self) -> float:
-        """Share of the updates that are over."""
-        return self.update / self.config.max_updates
+        """Share of the updates by own play that are over."""
+        first = self.config.imitate_updates
+        return max(0, self.update - first) / max(1, self.config.max_updates - first)
 
     def step(self) -> dict[str, Any]:
         """One update; returns what there is to know about it."""
         start, cpu = time.perf_counter(), time.process_time()
-        buffer = self.collector.collect(self.ppo)
+        imitate = self.update < self.config.imitate_updates
+        buffer = self.collector.collect(self.ppo, imitate)
         collected = time.perf_counter()
-        stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress)
+        stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress, imitate)
         end = time.perf_counter()
         self.update += 1
         episodes = buffer.finished_episodes()

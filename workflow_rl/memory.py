@@ -1,0 +1,308 @@
+"""What a defender can remember of an episode: one small record per environment, kept up from blue's own eyes alone.
+
+Nothing here looks at the true state, the opponent's name or the length of the episode; the same text runs compiled in
+the engine's rollout, and as plain Python inside an exported agent (export.py), so it needs numpy and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from workflow_rl.engine.compiled import compiled
+
+Memory: TypeAlias = Any
+"""A record of :data:`MEMORY_DTYPE`; the functions change it in place."""
+
+N_HOSTS = 13
+DEFENDER, ENTERPRISE0, ENTERPRISE1, ENTERPRISE2, OP_HOST0, OP_HOST1, OP_HOST2, OP_SERVER0 = range(8)
+USER0, USER1, USER2, USER3, USER4 = range(8, N_HOSTS)
+APACHE, FEMITTER, HARAKA, SMSS, SSHD, SVCHOST, TOMCAT, VSFTPD = range(8)
+SLEEP, ANALYSE, REMOVE, FIRST_DECOY, RESTORE = 0, 2, 15, 28, 132  # the first action of each verb
+NOBODY = -1
+QUIET, SCAN, EXPLOIT = 0, 1, 3  # activity of a host, by its two bits
+SOMEONE, B_LINE, MEANDER = 0, 1, 2  # who is attacking, as far as one can tell
+LONG_AGO = 3  # ages are counted up to here
+
+# Decoys that a host takes, and in which order they help: the exploit of highest weight first. A useless one is absent.
+FITTING = np.array([197, 197, 2, 2, 197, 197, 197, 197, 105, 105, 83, 144, 128], np.int64)
+_LINUX, _WINDOWS_SERVER, _USER = (HARAKA, TOMCAT, APACHE), (FEMITTER,), (TOMCAT, APACHE, SMSS, SVCHOST)
+_USEFUL = (
+    _LINUX, _LINUX, _WINDOWS_SERVER, _WINDOWS_SERVER, _LINUX, _LINUX, _LINUX, _LINUX, _USER, _USER,
+    (FEMITTER, TOMCAT, APACHE, SSHD), (SSHD,), (),
+)  # fmt: skip
+MOST_DECOYS = 4
+USEFUL = np.array([[*row, *[NOBODY] * (MOST_DECOYS - len(row))] for row in _USEFUL], np.int64)
+
+# B_line's program: the line that follows a success and a failure.
+AFTER_SUCCESS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14], np.int64)
+AFTER_FAILURE = np.array([0, 1, 2, 2, 2, 2, 5, 5, 5, 5, 9, 9, 9, 12, 13], np.int64)
+N_LINES = 15
+
+MEMORY_DTYPE = np.dtype(
+    [
+        ("observation", np.int64),  # the last one, packed
+        ("step", np.int64),  # steps played, up to a few
+        ("decoys", np.int64, N_HOSTS),  # set of decoys on each host
+        ("bait", np.int64, N_HOSTS),  # those that were there when the host was last scanned
+        # sets of hosts: seen in some activity; in some again since its last Restore; restored before; removed from
+        # since the last alarm
+        ("scanned", np.int64),
+        ("again", np.int64),
+        ("restored", np.int64),
+        ("removed", np.int64),
+        # the last two events, newest first: host, activity, steps ago
+        ("host", np.int64, 2),
+        ("activity", np.int64, 2),
+        ("age", np.int64, 2),
+        ("fixed", np.int64),  # host of the last Remove or Restore, and
+        ("fixed_age", np.int64),  # steps since
+        ("foe", np.int64),  # SOMEONE, B_LINE or MEANDER
+        ("user", np.int64),  # the user host that was scanned first
+        ("line", np.int64),  # if it is B_line: the line it has just executed, and
+        ("success", np.int64),  # whether that worked, by all appearances
+        ("rooted", np.int64),  # B_line went on from its user host: it must be privileged there
+    ],
+    align=True,
+)
+FIRST_BAIT = 2 * N_HOSTS + 1  # actions of the host-decoy view: Sleep; Analyse, Remove, a decoy, Restore of each host
+N_HOST_DECOY = 4 * N_HOSTS + 1
+STEPS_TOLD = 3  # the first steps differ for a defender, later it does not know the time
+N_DECOY_BITS = int(sum(len(row) for row in _USEFUL))
+OBSERVATION_BITS = 52
+WORD = 64
+N_WORDS = 4
+N_BITS = OBSERVATION_BITS + N_DECOY_BITS + 6 * N_HOSTS + 2 * (N_HOSTS + 1 + LONG_AGO + 1) + N_HOSTS + LONG_AGO + 2
+N_BITS += N_LINES + 1 + STEPS_TOLD
+
+
+@compiled
+def forget(m: Memory) -> None:
+    """Start of an episode."""
+    m.observation, m.step = 0, 0
+    for host in range(N_HOSTS):
+        m.decoys[host] = 0
+        m.bait[host] = 0
+    m.scanned, m.again, m.restored, m.removed = 0, 0, 0, 0
+    for i in range(2):
+        m.host[i], m.activity[i], m.age[i] = NOBODY, QUIET, LONG_AGO
+    m.fixed, m.fixed_age = NOBODY, LONG_AGO
+    m.foe, m.user, m.line, m.success, m.rooted = SOMEONE, NOBODY, 0, 0, 0
+
+
+@compiled
+def remember(m: Memory, action: int, observation: int) -> None:
+    """One more step: blue's action (0 .. 144) and the packed observation that followed it."""
+    m.observation = observation
+    m.step = min(m.step + 1, STEPS_TOLD)
+    m.fixed_age = min(m.fixed_age + 1, LONG_AGO)
+    placed, fixed = note_action(m, action)
+    host, activity = seen_activity(observation)
+    for i in range(2):
+        m.age[i] = min(m.age[i] + 1, LONG_AGO)
+    if host != NOBODY:
+        note_event(m, host, activity)
+    users = m.scanned >> USER0
+    if users & 1 or users & (users - 1):
+        m.foe = MEANDER  # its own host, or a second one: B_line touches a single user host
+    elif m.step >= STEPS_TOLD and users:
+        m.foe = B_LINE
+    if m.user > USER0:
+        follow_b_line(m, host, activity, placed, fixed)
+
+
+@compiled
+def note_action(m: Memory, action: int) -> tuple[int, int]:
+    """Blue's own action; returns the host on which a decoy was placed, and the host that was fixed."""
+    if action < ANALYSE:
+        return NOBODY, NOBODY
+    host = (action - ANALYSE) % N_HOSTS
+    here = 1 << host
+    if action >= RESTORE:
+        m.decoys[host] = 0
+        m.restored |= here
+        m.removed &= ~here
+        m.again &= ~here
+        m.rooted = 0 if host == m.user else m.rooted
+    elif action >= FIRST_DECOY:
+        decoy = (action - FIRST_DECOY) // N_HOSTS
+        if not fits(m, host, decoy):
+            return NOBODY, NOBODY
+        m.decoys[host] |= 1 << decoy
+        return host, NOBODY
+    elif action >= REMOVE:
+        m.removed |= here
+    else:
+        return NOBODY, NOBODY
+    m.fixed, m.fixed_age = host, 0
+    return NOBODY, host
+
+
+@compiled
+def fits(m: Memory, host: int, decoy: int) -> bool:
+    """Can the decoy be placed on the host?"""
+    there = m.decoys[host]
+    if (FITTING[host] >> decoy) & 1 == 0:
+        return False
+    if decoy == APACHE and (there >> VSFTPD) & 1:
+        return False
+    return decoy == VSFTPD or (there >> decoy) & 1 == 0
+
+
+@compiled
+def next_decoy(m: Memory, host: int) -> int:
+    """The action that places the most useful decoy which the host has not got yet; Sleep if it has them all."""
+    for i in range(MOST_DECOYS):
+        decoy = USEFUL[host, i]
+        if decoy != NOBODY and fits(m, host, decoy):
+            return FIRST_DECOY + N_HOSTS * decoy + host
+    return SLEEP
+
+
+@compiled
+def full_action(m: Memory, action: int) -> int:
+    """The action (0 .. 144) that an action of the host-decoy view stands for now."""
+    host = (action - 1) % N_HOSTS
+    if action >= FIRST_BAIT + N_HOSTS:
+        return RESTORE + host
+    if action >= FIRST_BAIT:
+        return next_decoy(m, host)
+    if action > N_HOSTS:
+        return REMOVE + host
+    return ANALYSE + host if action else SLEEP
+
+
+@compiled
+def view_action(action: int) -> int:
+    """The action of the host-decoy view that stands for an action of 0 .. 144."""
+    if action < ANALYSE:
+        return 0
+    host = (action - ANALYSE) % N_HOSTS
+    verb = 3 if action >= RESTORE else 2 if action >= FIRST_DECOY else 1 if action >= REMOVE else 0
+    return 1 + verb * N_HOSTS + host
+
+
+@compiled
+def seen_activity(observation: int) -> tuple[int, int]:
+    """The host that shows activity, and which; of several (a green agent scans too) an exploit, else the last."""
+    host, activity = NOBODY, QUIET
+    for i in range(N_HOSTS):
+        seen = (observation >> (4 * i)) & EXPLOIT
+        if seen and activity != EXPLOIT:
+            host, activity = i, seen
+    return host, activity
+
+
+@compiled
+def note_event(m: Memory, host: int, activity: int) -> None:
+    """Activity on a host: shifts the events, and draws the obvious conclusions."""
+    here = 1 << host
+    m.host[1], m.activity[1], m.age[1] = m.host[0], m.activity[0], m.age[0]
+    m.host[0], m.activity[0], m.age[0] = host, activity, 0
+    m.again |= m.scanned & here
+    m.scanned |= here
+    if activity == EXPLOIT:
+        m.removed &= ~here
+    else:
+        m.bait[host] = m.decoys[host]
+    if m.user == NOBODY and host >= USER0:
+        m.user = host
+
+
+@compiled
+def b_line_target(user: int) -> int:
+    """The Enterprise host to which B_line goes from its user host."""
+    return ENTERPRISE1 if user <= USER2 else ENTERPRISE0
+
+
+@compiled
+def next_line(m: Memory) -> int:
+    """The line that B_line will execute next, by all appearances."""
+    return AFTER_SUCCESS[m.line] if m.success else AFTER_FAILURE[m.line]
+
+
+@compiled
+def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) -> None:
+    """Where B_line stands in its program, from what was seen in this step; ``host`` NOBODY: nothing."""
+    line, gateway = next_line(m), b_line_target(m.user)
+    broke_in = 1 if activity == EXPLOIT else 0
+    if host == m.user:
+        m.line, m.success = (1, 1) if m.line == 0 else (2, broke_in)
+    elif host == gateway:
+        scan = not broke_in and (line == 4 or m.line == 2 or m.line == 3)
+        m.line, m.success = (4, 1) if scan else (5, broke_in)
+    elif host == ENTERPRISE2:
+        m.line, m.success = (8, 1) if not broke_in and m.line <= 7 else (9, broke_in)
+    elif host == OP_SERVER0:
+        m.line, m.success = (11, 1) if not broke_in and m.line <= 10 else (12, broke_in)
+    elif line == 4 and placed != gateway:
+        m.line, m.success = 2, 0  # its scan would have been seen: it lost the user host and attacks it in vain
+    else:  # an escalation fails if the host was fixed before it; an exploit that leaves no trace has failed
+        target = m.user if line == 3 else gateway if line == 6 else ENTERPRISE2 if line == 10 else OP_SERVER0
+        escalation = line == 3 or line == 6 or line == 10 or line == 13
+        exploit = line == 2 or line == 5 or line == 9 or line == 12
+        m.line, m.success = line, 0 if exploit or (escalation and fixed == target) else 1
+    if m.line == 4:
+        m.rooted = 1
+
+
+@compiled
+def put(words: np.ndarray, at: int, value: int) -> None:
+    """Sets bit ``at`` of the words if ``value``."""
+    if value:
+        words[at >> 6] |= 1 << (at & 63)
+
+
+@compiled
+def put_set(words: np.ndarray, at: int, members: int) -> int:
+    """A set of hosts as one bit each; returns where the next bit goes."""
+    for host in range(N_HOSTS):
+        put(words, at + host, (members >> host) & 1)
+    return at + N_HOSTS
+
+
+@compiled
+def put_host(words: np.ndarray, at: int, host: int) -> int:
+    """A host as one of 13 bits."""
+    if host != NOBODY:
+        put(words, at + host, 1)
+    return at + N_HOSTS
+
+
+@compiled
+def write_bits(m: Memory, words: np.ndarray) -> None:
+    """The memory as the bits that a network sees: word 0 has the observation, the others (64 bits each) the rest."""
+    words[:] = 0
+    words[0] = m.observation
+    at = WORD
+    bait, much = 0, 0
+    for host in range(N_HOSTS):
+        known, number = m.bait[host], 0
+        for i in range(MOST_DECOYS):
+            decoy = USEFUL[host, i]
+            if decoy != NOBODY:
+                put(words, at, (m.decoys[host] >> decoy) & 1)
+                number += (known >> decoy) & 1
+                at += 1
+        bait |= 1 << host if number else 0
+        much |= 1 << host if number >= 3 else 0
+    for members in (bait, much, m.scanned, m.again, m.restored, m.removed):
+        at = put_set(words, at, members)
+    for i in range(2):
+        at = put_host(words, at, m.host[i])
+        put(words, at, m.activity[i] == EXPLOIT)
+        put(words, at + 1 + m.age[i], m.host[i] != NOBODY)
+        at += 2 + LONG_AGO
+    if m.fixed_age < LONG_AGO:
+        put_host(words, at, m.fixed)
+        put(words, at + N_HOSTS + m.fixed_age, 1)
+    at += N_HOSTS + LONG_AGO
+    put(words, at, m.foe == B_LINE)
+    put(words, at + 1, m.foe == MEANDER)
+    if m.foe != MEANDER and m.user > USER0:
+        put(words, at + 2 + next_line(m), 1)
+        put(words, at + 2 + N_LINES, m.rooted)
+    at += 3 + N_LINES
+    if m.step < STEPS_TOLD:
+        put(words, at + m.step, 1)

@@ -1,0 +1,230 @@
+"""What a policy sees of the game and which actions it has: views, as wrappers of any vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import VectorWrapper
+from gymnasium.vector.utils import batch_space
+
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.errors import UserError
+from workflow_rl.game import check_actions
+from workflow_rl.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY, N_WORDS, forget, full_action, remember, view_action, write_bits
+from workflow_rl.scenario import Scenario, check_choice
+
+OBSERVATIONS = ("plain", "memory")
+ACTIONS = ("full", "host-decoy")
+PLAIN_BITS, ALL_ACTIONS = 52, 145
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to see the game.
+
+    Args:
+        observation: ``plain``: the 52 bits of the challenge; ``memory``: what blue can remember (memory.py), 236 bits.
+        actions: ``full``: all 145; ``host-decoy``: 53, with one decoy action per host that places the next useful one.
+    """
+
+    observation: str = "plain"
+    actions: str = "full"
+
+    def __post_init__(self) -> None:
+        check_choice("view", self.observation, OBSERVATIONS)
+        check_choice("action view", self.actions, ACTIONS)
+
+    @property
+    def remembers(self) -> bool:
+        """Is the memory what a policy sees?"""
+        return self.observation == "memory"
+
+    @property
+    def tracks(self) -> bool:
+        """Must the memory be kept up?"""
+        return self.remembers or self.actions == "host-decoy"
+
+    @property
+    def n_bits(self) -> int:
+        """Numbers of an observation, each 0 or 1."""
+        return N_BITS if self.remembers else PLAIN_BITS
+
+    @property
+    def n_words(self) -> int:
+        """Words into which these bits are packed."""
+        return N_WORDS if self.remembers else 1
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return N_HOST_DECOY if self.actions == "host-decoy" else ALL_ACTIONS
+
+    def __str__(self) -> str:
+        """In words, for messages.
+
+        >>> str(View("memory", "host-decoy"))
+        'view memory with host-decoy actions'
+        """
+        return f"view {self.observation} with {self.actions} actions"
+
+    def keys(self, packed: np.ndarray) -> np.ndarray:
+        """What environments of this view gave as ``packed_observations``, as words (n_envs, n_words) for a network."""
+        if not self.remembers:
+            return packed[:, None]
+        words = np.zeros((len(packed), N_WORDS), np.int64)
+        write_all(packed, words)
+        return words
+
+
+PLAIN = View()
+
+
+@compiled
+def write_all(memories: np.ndarray, words: np.ndarray) -> None:
+    """Bits of all memories; (n_envs, N_WORDS)."""
+    for i in range(len(memories)):
+        write_bits(memories[i], words[i])
+
+
+@compiled
+def remember_all(memories: np.ndarray, actions: np.ndarray, packed: np.ndarray) -> None:
+    """One more step of all environments; all arrays (n_envs,)."""
+    for i in range(len(memories)):
+        remember(memories[i], actions[i], packed[i])
+
+
+@compiled
+def forget_some(memories: np.ndarray, chosen: np.ndarray) -> None:
+    """New episodes in the environments ``chosen``, (n_envs,) bool."""
+    for i in range(len(memories)):
+        if chosen[i]:
+            forget(memories[i])
+
+
+@compiled
+def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """All 145 actions' numbers of host-decoy actions; (n_envs,)."""
+    result = np.empty(len(actions), np.int64)
+    for i in range(len(actions)):
+        result[i] = full_action(memories[i], actions[i])
+    return result
+
+
+def view_actions(actions: np.ndarray) -> np.ndarray:
+    """Host-decoy actions that stand for some of the 145; (n_envs,)."""
+    return np.array([view_action(action) for action in actions.tolist()])
+
+
+def with_view(envs: Any, view: View) -> Any:
+    """The environments as a policy of that view sees them."""
+    return ViewedEnvs(envs, view) if view.tracks else envs
+
+
+class ViewedEnvs(VectorWrapper):
+    """Vector environments (native or CybORG) seen through a view with a memory.
+
+    Observations are ``view.n_bits`` zeros and ones, actions ``view.n_actions`` numbers; the memory begins anew with
+    every episode. Rewards and infos are those of the environments.
+
+    Example:
+        >>> from workflow_rl.env import CageVectorEnv
+        >>> envs = ViewedEnvs(CageVectorEnv(3), View("memory", "host-decoy"))
+        >>> envs.reset(seed=0)[0].shape
+        (3, 236)
+        >>> observations, rewards, terminated, truncated, infos = envs.step([0, 37, 52])
+        >>> envs.action_space.nvec.tolist()
+        [53, 53, 53]
+    """
+
+    def __init__(self, envs: Any, view: View) -> None:
+        super().__init__(envs)
+        self.view = view
+        self.single_observation_space = Box(0.0, 1.0, (view.n_bits,), np.float32)
+        self.single_action_space = Discrete(view.n_actions)
+        self.observation_space = batch_space(self.single_observation_space, envs.num_envs)
+        self.action_space = batch_space(self.single_action_space, envs.num_envs)
+        self.memories = np.zeros(envs.num_envs, MEMORY_DTYPE)
+
+    @property
+    def scenario(self) -> Scenario:
+        """Names and numbers of the challenge."""
+        scenario: Scenario = self.env.scenario
+        return scenario
+
+    @property
+    def packed_observations(self) -> np.ndarray:
+        """The memories, (num_envs,) of MEMORY_DTYPE, if the view shows them; else the environments' own."""
+        if self.view.remembers:
+            return self.memories.copy()
+        packed: np.ndarray = self.env.packed_observations
+        return packed
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Starts new episodes; arguments are those of the environments."""
+        mask = (options or {}).get("reset_mask")
+        observations, infos = self.env.reset(seed=seed, options=options)
+        forget_some(self.memories, np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool))
+        return self._seen(observations), infos
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Plays one step in every environment."""
+        chosen = check_actions(actions, self.num_envs)
+        wrong = np.flatnonzero((chosen < 0) | (chosen >= self.view.n_actions))
+        if len(wrong):
+            raise UserError(
+                f"action {chosen[wrong[0]]} of environment {wrong[0]} does not exist; "
+                f"allowed: 0 to {self.view.n_actions - 1}."
+            )
+        full = full_actions(self.memories, chosen) if self.view.actions == "host-decoy" else chosen
+        observations, rewards, terminated, truncated, infos = self.env.step(full)
+        ended = terminated | truncated
+        packed = self.env.packed_observations
+        for row in np.flatnonzero(ended):
+            packed[row] = _pack(infos["final_obs"][row])
+        remember_all(self.memories, full, packed)
+        if ended.any():
+            final = self._seen(observations)
+            for row in np.flatnonzero(ended) if self.view.remembers else ():
+                infos["final_obs"][row] = final[row].copy()
+            forget_some(self.memories, ended)
+        return self._seen(observations), rewards, terminated, truncated, infos
+
+    def snapshot(self) -> np.ndarray:
+        """A copy of the true states, where the environments have them."""
+        states: np.ndarray = self.env.snapshot()
+        return states
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Where all games and memories stand, as plain arrays for a checkpoint."""
+        arrays: dict[str, np.ndarray] = self.env.state_arrays()
+        return arrays | {"memories": self.memories.view(np.uint8).copy()}
+
+    def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`state_arrays` gave."""
+        self.env.restore_state_arrays(arrays)
+        self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
+
+    def _seen(self, observations: np.ndarray) -> np.ndarray:
+        """What the policy sees: bits of the memory, or the environments' observations as they are."""
+        return unpack_words(self.view.keys(self.memories), self.view.n_bits) if self.view.remembers else observations
+
+
+def unpack_words(keys: np.ndarray, n_bits: int) -> np.ndarray:
+    """The bits of keys (n, n_words) as zeros and ones, (n, n_bits) float32."""
+    bits = np.empty((len(keys), n_bits), np.float32)
+    bits[:, :PLAIN_BITS] = keys[:, :1] >> np.arange(PLAIN_BITS) & 1
+    for number in range(1, keys.shape[1]):
+        first = PLAIN_BITS + 64 * (number - 1)
+        width = min(64, n_bits - first)
+        bits[:, first : first + width] = keys[:, number : number + 1] >> np.arange(width) & 1
+    return bits
+
+
+def _pack(observation: np.ndarray) -> int:
+    return int((np.asarray(observation, np.int64) << np.arange(PLAIN_BITS)).sum())
