@@ -114,6 +114,7 @@ class ParallelTrajectoryBuffer:
             keys=np.empty((capacity, n_words), np.int64),
             cumulative=np.empty((capacity if distinct else 0, n_actions), np.float32),
             best=np.empty(capacity if distinct else 0, np.int16),
+            taught=np.zeros(capacity, np.int16),
         )
         self.batch = Batch(
             rows=np.empty(shape, np.int32),

@@ -91,7 +91,7 @@ def replay(
         int | None, typer.Option(help="Play so many games of genuine CybORG now, instead of files.", show_default=False)
     ] = None,
     blue: Annotated[
-        list[str] | None, typer.Option(help="Live: policy file, run or reference defender; can be repeated.")
+        list[str] | None, typer.Option(help="Live: policy file, run, champion or reference defender; can be repeated.")
     ] = None,
     red_agent: Annotated[
         str | None, typer.Option(help="Live: bline, meander, sleep, or a comma list.", show_default="all three")
@@ -250,12 +250,17 @@ def runs(
 @app.command()
 def evaluate(
     policy: Annotated[
-        str, typer.Argument(help="A run, a policy file, or sleep, random, reactive-restore, reactive-remove.")
+        str,
+        typer.Argument(
+            help="A run, a policy file, champion, expert, sleep, random, reactive-restore, reactive-remove."
+        ),
     ],
     red_agent: Annotated[
         str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all three")
     ] = None,
-    edition: Edition = "current",
+    edition: Annotated[
+        str | None, typer.Option(help="current or leaderboard.", show_default="the policy's own, else current")
+    ] = None,
     episodes: Annotated[
         int | None, typer.Option(help="Games per red agent.", show_default="1000; on genuine CybORG 100")
     ] = None,
@@ -317,7 +322,10 @@ def report(
 
 @app.command()
 def watch(
-    source: Annotated[str, typer.Argument(help="A run, a policy file, a reference defender, or a trace (.npz).")],
+    source: Annotated[
+        str,
+        typer.Argument(help="A run, a policy file, champion, expert, a reference defender, or a trace (.npz)."),
+    ],
     red_agent: Annotated[
         str | None, typer.Option(help="bline, meander or sleep.", show_default="the policy's own, else bline")
     ] = None,
@@ -348,8 +356,11 @@ def watch(
 
 @app.command()
 def export(
-    policy: Annotated[Path, typer.Argument(help="A run or a policy file.")],
+    policy: Annotated[str, typer.Argument(help="A run, a policy file, champion or expert.")],
     folder: Annotated[Path, typer.Argument(help="A new folder for the agent.")],
+    edition: Annotated[
+        str | None, typer.Option(help="Of champion and expert: current or leaderboard.", show_default="current")
+    ] = None,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
     greedy: Annotated[bool, typer.Option(help="The agent plays the most probable action.")] = False,
     as_json: Json = False,
@@ -357,8 +368,8 @@ def export(
     """Writes a defender that needs nothing but numpy: agent.py for CybORG's own evaluation, and its policy."""
     from workflow_rl.export import export_agent
 
-    result = export_agent(policy, folder, workflow, greedy)
-    words = f"{result['folder']} holds agent.py and its policy; its README.md says how to use them."
+    result = export_agent(policy, folder, workflow, greedy, edition)
+    words = f"{result['folder']} holds agent.py and all that it needs; its README.md says how to use it."
     show_result(result, as_json, lambda: print(words))
 
 

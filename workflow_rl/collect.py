@@ -41,6 +41,11 @@ def workflows_of(config: TrainConfig) -> tuple[Workflow, ...]:
     return (Workflow.parse(config.workflow),) if config.workflow else ()
 
 
+def asks_expert(config: TrainConfig) -> bool:
+    """Does the training learn from the expert?"""
+    return config.imitate_updates > 0 or config.anchor > 0
+
+
 class Collector:
     """Plays the native engine with the compiled rollout and keeps what goes on from batch to batch.
 
@@ -56,6 +61,7 @@ class Collector:
         purpose: further numbers that keep this collector's chance apart from others' of the same seed.
         greedy: play the most probable action.
         view: of the policy.
+        asks: note what the expert would do.
     """
 
     def __init__(
@@ -71,13 +77,14 @@ class Collector:
         purpose: tuple[int, ...] = (),
         greedy: bool = False,
         view: View = PLAIN,
+        asks: bool = False,
     ) -> None:
         scenario = load_scenario()
         self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
         self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
         self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
-        self.view, self.leaderboard = view, edition == "leaderboard"
+        self.view, self.asks = view, asks
         self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
         forget_some(self.memories, np.ones(len(self.memories), bool))
         self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
@@ -93,8 +100,8 @@ class Collector:
         self.violations[:] = 0
         buffer.n_rows, buffer.n_finished = rollout(
             self.game.states, self.game.tables, self.generators, self.memories, ppo.net.compiled_actor(ppo.codes),
-            self.task._replace(teacher=teacher), self.episodes, buffer.inputs, buffer.batch, buffer.finished,
-            self.violations,
+            self.task._replace(asks=self.asks, teacher=teacher), self.episodes, buffer.inputs, buffer.batch,
+            buffer.finished, self.violations,
         )  # fmt: skip
         return buffer
 
@@ -141,7 +148,8 @@ def make_task(
     numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
     return Task(
         numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), greedy,
-        view.tracks, view.remembers, view.actions == "host-decoy", False, edition == "leaderboard",
+        view.tracks, view.remembers, view.actions == "host-decoy", False, False,
+        edition == "leaderboard",
     )  # fmt: skip
 
 
@@ -174,7 +182,7 @@ class PlainCollector:
         self.buffer = ParallelTrajectoryBuffer(
             n, config.update_steps, view.n_actions, config.max_steps, False, view.n_words
         )
-        self.steps = np.zeros(n, np.int16)
+        self.steps, self.asks = np.zeros(n, np.int16), asks_expert(config)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(
@@ -222,14 +230,17 @@ class PlainCollector:
         size = batch.rows.size
         batch.rows[:] = np.arange(size).reshape(batch.rows.shape)
         keys = buffer.inputs.keys.reshape((*batch.rows.shape, -1))
+        taught = buffer.inputs.taught.reshape(batch.rows.shape)
         buffer.n_rows, buffer.n_finished = size, 0
         for step in range(batch.rows.shape[1]):
             keys[:, step] = self.last_keys()
             probabilities = self._probabilities(ppo, keys[:, step])
             sampled = sample_actions(probabilities.copy(), self.generators)
             batch.actions[:, step] = probabilities.argmax(axis=1) if self.task.greedy else sampled
+            if self.asks:
+                taught[:, step] = self._taught()
             if teacher:
-                batch.actions[:, step] = self._taught()
+                batch.actions[:, step] = taught[:, step]
             batch.steps[:, step] = self.steps
             self.steps += 1
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])

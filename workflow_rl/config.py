@@ -12,6 +12,7 @@ from workflow_rl.errors import UserError
 UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package ...
 N_UNIVERSAL = 5  # ... and how many, each from a training of its own
 CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
+VIEWS, ACTION_VIEWS = ("plain", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
 DEVICES = ("auto", "cpu", "cuda")
@@ -61,9 +62,11 @@ class TrainConfig:
     replay_batches: int = _setting(0, "Recent batches used again in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
     view: str = _setting("plain", "plain: 52 bits; memory: also what blue can remember of the episode.")
-    actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, placing the next useful one.")
+    actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, the next useful one.")
     imitate_updates: int = _setting(0, "First learn from so many batches of the expert's play; needs view memory.")
+    anchor: float = _setting(0.0, "Later, weight of the expert's action in the loss: it wins where nothing else does.")
     challenge_weights: bool = _setting(False, "Weight a step by how many of the lengths 30, 50, 100 contain it.")
+    greedy: bool = _setting(False, "The policy is meant to be played with its most probable actions.")
     n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation; on CybORG 100.")
     path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
     device: str = _setting("auto", "auto, cpu or cuda.")
@@ -223,12 +226,15 @@ def check_config(config: TrainConfig) -> None:
     _check_types(config, fields(config))
     for name in ("n_envs", "update_steps", "max_steps", "max_episodes", "epochs", "hidden", "checkpoint_updates"):
         _at_least(config, name, 1)
-    for name in ("min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed", "steady_updates"):
+    for name in (
+        "min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed", "steady_updates",
+        "imitate_updates",
+    ):  # fmt: skip
         _at_least(config, name, 0)
     _at_least(config, "n_eval_episodes", 2)
     for name, low, high in (
         ("compliance_threshold", 0.0, 1.0), ("margin", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
-        ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("value_weight", 0.0, 1e3),
+        ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("anchor", 0.0, 1e3), ("value_weight", 0.0, 1e3),
         ("max_grad_norm", 0.0, 1e9), ("alignment_lambda", 0.0, 1e6),
     ):  # fmt: skip
         if not low <= getattr(config, name) <= high:
@@ -253,7 +259,9 @@ def check_config(config: TrainConfig) -> None:
         raise UserError("path 'fast' is that of the native engine; use 'auto' or 'plain' with backend cyborg.")
     if config.min_episodes > config.max_episodes:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
-    for name, allowed in (("path", PATHS), ("device", DEVICES), ("backend", BACKENDS)):
+    for name, allowed in (
+        ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),
+    ):  # fmt: skip
         if getattr(config, name) not in allowed:
             raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")
 

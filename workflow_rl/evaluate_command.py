@@ -12,12 +12,14 @@ from workflow_rl.evaluation import REFERENCE_POLICIES, Policy, Progress, evaluat
 from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 
+CHAMPION = "champion"
+DATA = Path(__file__).parent / "data"
 DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
 _TRAINED = "universal-meander-0"
 LIVE_BLUES = {  # of a lockstep: chance, a rule, and a network
     "random": "random",
     "reactive-remove": "reactive-remove",
-    _TRAINED: str(Path(__file__).parent / "data" / f"{_TRAINED}.safetensors"),
+    _TRAINED: str(DATA / f"{_TRAINED}.safetensors"),
 }
 ROUNDING = 1e-9
 LIVE_WORKFLOW = "user,op_server,enterprise,op_host,defender"
@@ -26,7 +28,7 @@ LIVE_WORKFLOW = "user,op_server,enterprise,op_host,defender"
 def evaluate_named(
     policy: str,
     red_agents: str,
-    edition: str,
+    edition: str | None,
     episodes: int,
     seed: int,
     greedy: bool,
@@ -34,17 +36,21 @@ def evaluate_named(
     backend: Backend,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Evaluates a policy by name; see :func:`evaluation.table_of` for the form of the result."""
-    check_choice("edition", edition, load_scenario().editions)
+    """Evaluates a policy by name; see :func:`evaluation.table_of` for the form of the result.
+
+    Without an edition it is the policy's own; for a reference defender the current one.
+    """
+    edition = edition_of(policy, edition)
     check_backend(backend, edition)
     if policy in REFERENCE_POLICIES:
         if workflow or greedy:
             raise UserError(f"{policy} is a reference defender: it takes neither a workflow nor --greedy.")
-        table = evaluate_table(reference_policy(policy), red_agents, edition, episodes, seed, progress, backend)
+        blue = reference_policy(policy, edition=edition)
+        table = evaluate_table(blue, red_agents, edition, episodes, seed, progress, backend)
     else:
         from workflow_rl.policy_evaluation import evaluate_policy_file  # only now: it imports torch
 
-        path, reds = _existing(policy), parse_red_agents(red_agents)
+        path, reds = policy_path(policy, edition), parse_red_agents(red_agents)
         table = evaluate_policy_file(path, reds, edition, episodes, seed, greedy, workflow, progress, backend)
     about = {"policy": policy, "edition": edition, "backend": backend.name, "episodes": episodes, "seed": seed}
     if backend.name == "cyborg":
@@ -56,7 +62,7 @@ def evaluate_named(
 
 def challenge(
     policy: str,
-    edition: str,
+    edition: str | None,
     episodes: int,
     seed: int,
     greedy: bool,
@@ -104,17 +110,35 @@ def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | N
     return apart / error if error > ROUNDING else None
 
 
-def blue_named(policy: str, workflow: str) -> Policy:
-    """A defender that acts on packed observations: a reference policy, or the network of a file or run."""
+def blue_named(policy: str, workflow: str, edition: str) -> Policy:
+    """A defender by name: a reference policy, the champion, or the network of a file or run."""
     if policy in REFERENCE_POLICIES:
-        return reference_policy(policy)
+        return reference_policy(policy, edition=edition)
     from workflow_rl.policy_evaluation import network_policy
 
-    return network_policy(_existing(policy), workflow)
+    return network_policy(policy_path(policy, edition), workflow, edition)
 
 
-def _existing(policy: str) -> Path:
+def edition_of(policy: str, edition: str | None) -> str:
+    """The edition that was asked for, else the policy's own; reference defenders and the champion: current."""
+    editions = load_scenario().editions
+    if edition is not None:
+        return check_choice("edition", edition, editions)
+    if policy in (*REFERENCE_POLICIES, CHAMPION):
+        return next(iter(editions))
+    from workflow_rl.policy_file import load_policy
+
+    return load_policy(policy_path(policy, "")).edition
+
+
+def policy_path(policy: str, edition: str) -> Path:
+    """File or run of a trained policy; ``champion`` is the one of the edition that comes with the package.
+
+    A path of that name is preferred as ``./champion``.
+    """
+    if policy == CHAMPION:
+        return DATA / f"champion-{edition}.safetensors"
     if not Path(policy).exists():
-        names = ", ".join(REFERENCE_POLICIES)
+        names = ", ".join((*REFERENCE_POLICIES, CHAMPION))
         raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
     return Path(policy)

@@ -13,9 +13,11 @@ from workflow_rl.backends import NATIVE, Backend, make_envs
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
 from workflow_rl.errors import UserError
+from workflow_rl.expert import RULES, advice
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.views import PLAIN, View, with_view
 
 BATCH = 2000  # episodes played side by side
 MOST_EPISODES = 10_000_000
@@ -23,6 +25,29 @@ MOST_EPISODES = 10_000_000
 Progress = Callable[[float], None]
 Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 """From packed observations (n_envs,) and a generator to actions (n_envs,)."""
+REMEMBERED = View("memory", "full")
+
+
+@dataclass(frozen=True)
+class Defender:
+    """A policy that needs a memory: instead of packed observations it is given what blue remembers (memory.py).
+
+    ``explain`` has words for what it does, if there are any: one text for each of the memories.
+    """
+
+    act: Policy
+    explain: Callable[[np.ndarray], list[str]] | None = None
+    view = REMEMBERED
+
+    def __call__(self, memories: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Actions (0 .. 144) for memories (n_envs,)."""
+        return self.act(memories, generator)
+
+
+def view_of(policy: Policy) -> View:
+    """How the environments must be seen for this policy."""
+    view: View = getattr(policy, "view", PLAIN)
+    return view
 
 
 @dataclass(frozen=True)
@@ -83,7 +108,8 @@ def episode_returns(
     returns = np.empty((n_episodes, len(lengths)))
     size = min(n_episodes, BATCH if backend.name == "native" else backend.jobs)
     act = _with_one_generator(policy, own) if backend.name == "native" else _with_generator_each(policy, own)
-    with closing(make_envs(backend, size, red_agent=red_agent, edition=edition, max_steps=None)) as envs:
+    plain = make_envs(backend, size, red_agent=red_agent, edition=edition, max_steps=None)
+    with closing(with_view(plain, view_of(policy))) as envs:
         for start in range(0, n_episodes, size):
             rows = np.arange(start, start + size) % n_episodes  # the last batch is filled up with the first games
             kept = min(size, n_episodes - start)
@@ -167,9 +193,19 @@ def _play(envs: Any, act: Act, episodes: np.ndarray, seeds: np.ndarray, lengths:
     return returns
 
 
-def reference_policy(name: str, scenario: Scenario | None = None) -> Policy:
-    """One of :data:`REFERENCE_POLICIES` by name."""
-    return _REFERENCE[check_choice("policy", name, REFERENCE_POLICIES)](scenario or load_scenario())
+def reference_policy(name: str, scenario: Scenario | None = None, edition: str = "current") -> Policy:
+    """One of :data:`REFERENCE_POLICIES` by name; the expert must know the edition."""
+    check_choice("policy", name, REFERENCE_POLICIES)
+    return _expert(edition) if name == EXPERT else _REFERENCE[name](scenario or load_scenario())
+
+
+def _expert(edition: str) -> Defender:
+    leaderboard = edition == "leaderboard"
+
+    def explain(memories: np.ndarray) -> list[str]:
+        return [f"{RULES[rule].name}: {RULES[rule].reason}" for rule in advice(memories, leaderboard)[1].tolist()]
+
+    return Defender(lambda memories, _: advice(memories, leaderboard)[0], explain)
 
 
 def _sleep(scenario: Scenario) -> Policy:
@@ -207,7 +243,8 @@ _REFERENCE: dict[str, Callable[[Scenario], Policy]] = {
     "reactive-restore": lambda scenario: _reactive(scenario, remove_users=False),
     "reactive-remove": lambda scenario: _reactive(scenario, remove_users=True),
 }
-REFERENCE_POLICIES = tuple(_REFERENCE)
+EXPERT = "expert"
+REFERENCE_POLICIES = (*_REFERENCE, EXPERT)
 
 
 def cell_of(returns: np.ndarray) -> Cell:

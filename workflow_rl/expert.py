@@ -54,7 +54,7 @@ class Rule(NamedTuple):
 RULES = (
     Rule("wait", "nothing to do that would not cost more than it saves"),
     Rule("opening", "decoys on User2 before anybody scans it: most attacks on it will then fail"),
-    Rule("bait the way in", "whoever holds the scanned user host goes on to this Enterprise host: decoys before its scan"),
+    Rule("bait the way in", "from the scanned user host red goes on to this Enterprise host: decoys before its scan"),
     Rule("clean a server", "a break-in at Enterprise or Operational is undone before red can escalate"),
     Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has worked"),
     Rule("red went on", "Enterprise2 is scanned only by a red that is privileged on the host before it"),
@@ -65,8 +65,8 @@ RULES = (
     Rule("clean a user host", "restored after the escalation, Meander never comes back to it"),
     Rule("bait the servers", "decoys before the first scan mislead Meander for the whole episode"),
 )
-(WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, WENT_ON, KILL, TAKE_BACK, SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS) = range(
-    len(RULES)
+(WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, WENT_ON, KILL, TAKE_BACK, SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS) = (
+    range(len(RULES))
 )
 
 
@@ -89,18 +89,20 @@ def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
 @compiled
 def compromised(m: Memory, host: int) -> bool:
     """Does the host's remembered column say User or Privileged?"""
-    return (m.observation >> (4 * host + 3)) & 1 == 1
+    believed: bool = (m.observation >> (4 * host + 3)) & 1 == 1
+    return believed
 
 
 @compiled
 def just_seen(m: Memory, host: int) -> bool:
     """Was there activity on the host in the last step?"""
-    return m.host[0] == host and m.age[0] == 0
+    seen: bool = m.host[0] == host and m.age[0] == 0
+    return seen
 
 
 @compiled
 def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
-    """B_line walks from its user host to Enterprise0 or 1, to Enterprise2 and to Op_Server0; a failure sends it back."""
+    """B_line walks from its user host to Enterprise0 or 1, Enterprise2 and Op_Server0; a failure sends it back."""
     user, gateway, line = m.user, b_line_target(m.user), next_line(m)
     for host in (OP_SERVER0, ENTERPRISE2, gateway):
         if compromised(m, host):

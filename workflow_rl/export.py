@@ -2,46 +2,94 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from workflow_rl.errors import UserError
+from workflow_rl.evaluate_command import edition_of, policy_path
+from workflow_rl.evaluation import EXPERT
 from workflow_rl.policy_evaluation import workflows_of_policy
-from workflow_rl.policy_file import load_policy, policy_content
-from workflow_rl.run_store import write_atomically, write_tensors
+from workflow_rl.policy_file import check_edition, load_policy, policy_content
+from workflow_rl.run_store import tensor_bytes, write_atomically
 from workflow_rl.workflow import unit_types
 
-AGENT = Path(__file__).with_name("exported_agent.py")
+PACKAGE = Path(__file__).parent
+COMPILED = "from workflow_rl.engine.compiled import compiled\n"
+UNCOMPILED = """
+
+def compiled(function):  # in workflow_rl Numba compiles these functions; here they run as they are
+    return function
+"""
 
 
-def export_agent(policy: Path, folder: Path, workflow: str = "", greedy: bool = False) -> dict[str, Any]:
-    """Writes agent.py, policy.safetensors and a README into a new folder, all of it or nothing.
+def export_agent(
+    policy: str, folder: Path, workflow: str = "", greedy: bool = False, edition: str | None = None
+) -> dict[str, Any]:
+    """Writes agent.py, what it needs, and a README into a new folder, all of it or nothing.
 
     Args:
-        policy: a run or policy file.
+        policy: a run, a policy file, ``champion`` or ``expert``.
         folder: must not exist yet, or be empty.
         workflow: for a universal policy, which needs one.
-        greedy: the agent takes the most probable action.
+        greedy: the agent takes the most probable action; a policy that is meant so does anyway.
+        edition: of champion and expert; default: current.
     """
-    found, folder = load_policy(policy), folder.absolute()
+    folder, rules = folder.absolute(), edition_of(policy, edition)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists already; give a new folder.")
+    if policy == EXPERT:
+        if workflow or greedy:
+            raise UserError("expert is a reference defender: it takes neither a workflow nor --greedy.")
+        about = {"workflow": "", "greedy": True, "edition": rules}
+        files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
+        files["README.md"] = _readme("", "by rules", "It draws nothing.", rules, "")
+    else:
+        files, about = _network_files(policy_path(policy, rules), rules, workflow, greedy)
+    _write(folder, files)
+    names = sorted(path.name for path in folder.iterdir())
+    return {"folder": str(folder), "files": names} | about
+
+
+def _network_files(path: Path, edition: str, workflow: str, greedy: bool) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Files of an agent with a network, and what it is."""
+    found = load_policy(path)
+    check_edition(found, edition)
     if found.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows = workflows_of_policy(found, workflow)
-    chosen = str(workflows[0]) if workflows else ""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already; give a new folder.")
+    chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
     agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(unit_types())}
+    own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
+    acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
+    files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
+    files |= _sources(found.view.tracks, False)
+    files["README.md"] = _readme(chosen, f"against {found.red_agent}", acts, edition, WEIGHTS)
+    return files, {"workflow": chosen, "greedy": greedy, "edition": edition}
+
+
+def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
+    """The agent's code: the package's own text, with Numba left out."""
+    files = {"agent.py": (PACKAGE / "exported_agent.py").read_bytes()}
+    wanted = ["memory"] * memory + ["expert"] * expert
+    for name in wanted:
+        text = (PACKAGE / f"{name}.py").read_text()
+        text = text.replace(COMPILED, "").replace("from workflow_rl.memory import", "from cage2_memory import")
+        head, import_line, rest = text.partition("import numpy as np\n")
+        files[f"cage2_{name}.py"] = (head + import_line + UNCOMPILED + rest).encode()
+    return files
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
     new = not folder.exists()
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part") if new else folder
     try:
         part.mkdir(parents=True, exist_ok=True)
-        own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
-        write_tensors(part / "policy.safetensors", arrays, meta | own | {"agent": agent})
-        write_atomically(part / "agent.py", AGENT.read_bytes())
-        write_atomically(part / "README.md", _readme(chosen, greedy, found.red_agent).encode())
+        for name, content in files.items():
+            write_atomically(part / name, content)
         if new:
             os.replace(part, folder)
     except OSError as error:
@@ -49,16 +97,17 @@ def export_agent(policy: Path, folder: Path, workflow: str = "", greedy: bool = 
     finally:
         if new:
             shutil.rmtree(part, ignore_errors=True)
-    files = sorted(path.name for path in folder.iterdir())
-    return {"folder": str(folder), "workflow": chosen, "greedy": greedy, "files": files}
 
 
-def _readme(workflow: str, greedy: bool, red_agent: str) -> str:
+WEIGHTS = """`policy.safetensors` holds the weights; it is also a policy file for `workflow-rl evaluate` (which draws
+actions unless it is told `--greedy` or the policy is meant so). """
+
+
+def _readme(workflow: str, how: str, acts: str, edition: str, weights: str) -> bytes:
     follows = f"It repairs in the order {workflow}." if workflow else "It follows no fixed order of repair."
-    acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
-    return f"""# A defender for CAGE Challenge 2
+    text = f"""# A defender for CAGE Challenge 2
 
-Trained by workflow_rl against {red_agent}. {follows} {acts}
+Made by workflow_rl, {how}, for the {edition} edition of CybORG 2.1. {follows} {acts}
 
 In CybORG's `Evaluation/evaluation.py`, with this folder on the path, replace the line that loads the agent by
 
@@ -68,8 +117,9 @@ from agent import Agent
 agent = Agent()
 ```
 
-The wrapper stays `ChallengeWrapper`. Needed: Python 3.7 or newer and numpy. `policy.safetensors` holds the weights;
-it is also a policy file for `workflow-rl evaluate` (which draws actions unless it is told `--greedy`). The copy of the
-script in csle-cyborg 0.0.3 does not run as it is published, for want of scenario files; docs/cyborg.md of workflow_rl
-has a loop that does.
+The wrapper stays `ChallengeWrapper`. Needed: Python 3.7 or newer and numpy. An agent with a memory (cage2_memory.py)
+must be told of the end of an episode, as the script does with `agent.end_episode()`. {weights}The copy of the script in
+csle-cyborg 0.0.3 does not run as it is published, for want of scenario files; docs/cyborg.md of workflow_rl has a loop
+that does.
 """
+    return text.encode()

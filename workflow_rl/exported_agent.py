@@ -1,4 +1,4 @@
-"""A trained defender for CAGE Challenge 2 that needs numpy and the file policy.safetensors beside it, nothing else.
+"""A defender for CAGE Challenge 2 that needs numpy and the files beside it, nothing else.
 
 It has the interface of CybORG's agents: an evaluation calls ``get_action`` in every step and ``end_episode`` in
 between. Observations are the 52 numbers of ChallengeWrapper, actions its 145 integers. Python 3.7 or newer.
@@ -10,13 +10,17 @@ between. Observations are the 52 numbers of ChallengeWrapper, actions its 145 in
 
 from __future__ import annotations
 
+import importlib
 import json
 import struct
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+N_OBSERVED = 52
 UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]
 _MASK = 2**64 - 1
 
@@ -25,33 +29,81 @@ class Agent:
     """Blue.
 
     Args:
-        path: the policy; default: policy.safetensors beside this file.
+        path: the policy; default: policy.safetensors, or the expert's rules, beside this file.
         greedy: always take the most probable action; default: as the policy was exported.
         seed: of the agent's own chance.
         workflow: for a policy that follows any order; default: as it was exported.
     """
 
     def __init__(self, path: str = "", greedy: bool | None = None, seed: int = 0, workflow: str = "") -> None:
-        weights, about = read_policy(Path(path) if path else Path(__file__).with_name("policy.safetensors"))
-        wanted = about.get("agent", {})
+        rules = Path(__file__).with_name("rules.json")
+        self._expert = not path and rules.exists()
+        weights: dict[str, np.ndarray] = {}
+        if self._expert:
+            about = json.loads(rules.read_text())
+        else:
+            weights, about = read_policy(Path(path) if path else Path(__file__).with_name("policy.safetensors"))
+        wanted = about.get("agent", about)
         self.greedy = bool(wanted.get("greedy", False)) if greedy is None else greedy
         self.workflow = workflow or wanted.get("workflow", about["workflow"])
-        self.n_inputs = int(about["n_bits"])
-        self._layers = [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in (0, 2, 4)]
-        self._code = _one_hot(self.workflow, wanted.get("unit_types", UNIT_TYPES)) if about["n_code"] else np.zeros(0)
+        self._leaderboard = about["edition"] == "leaderboard"
+        self._remembers = self._expert or about.get("view") == "memory"
+        self._host_decoy = about.get("actions") == "host-decoy"
+        self.n_inputs = int(about.get("n_bits", N_OBSERVED))
+        coded = about.get("n_code", 0)
+        self._layers = (
+            [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in (0, 2, 4)] if weights else []
+        )
+        self._code = _one_hot(self.workflow, wanted.get("unit_types", UNIT_TYPES)) if coded else np.zeros(0)
         self._state = seed & _MASK
+        self._memory = _new_memory() if self._remembers or self._host_decoy else None
+        self._last_action: int | None = None
 
     def get_action(self, observation: Any, action_space: Any = None) -> int:  # noqa: ARG002 (CybORG's interface)
         """The number of the action to take."""
-        chances = self.probabilities(observation)
+        seen = _checked(observation)
+        self._notice(seen)
+        if self._expert:
+            action = int(_beside("cage2_expert").advise(self._memory, self._leaderboard)[0])
+        else:
+            action = self._choose(self._inputs(seen))
+        self._last_action = action
+        return action
+
+    def _notice(self, seen: np.ndarray) -> None:
+        """Takes what has been seen since the last action into the memory."""
+        if self._memory is not None and self._last_action is not None:
+            packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
+            _beside("cage2_memory").remember(self._memory, self._last_action, packed)
+
+    def _inputs(self, seen: np.ndarray) -> np.ndarray:
+        """What the network sees: the observation, or the bits of the memory."""
+        if not self._remembers:
+            return seen
+        module = _beside("cage2_memory")
+        words = np.zeros(module.N_WORDS, object)  # whole numbers of any size
+        module.write_bits(self._memory, words)
+        rest = [int(word) >> bit & 1 for word in words[1:] for bit in range(64)]
+        first = [int(words[0]) >> bit & 1 for bit in range(N_OBSERVED)]
+        return np.array((first + rest)[: self.n_inputs], np.float32)
+
+    def _choose(self, inputs: np.ndarray) -> int:
+        chances = self._probabilities(inputs)
         if self.greedy:
-            return int(chances.argmax())
-        sums = np.cumsum(chances, dtype=np.float32)
-        above = np.searchsorted(sums, np.float32(self._uniform() * float(sums[-1])), side="right")
-        return min(int(above), len(sums) - 1)  # the product may be rounded up to the whole sum
+            action = int(chances.argmax())
+        else:
+            sums = np.cumsum(chances, dtype=np.float32)
+            above = np.searchsorted(sums, np.float32(self._uniform() * float(sums[-1])), side="right")
+            action = min(int(above), len(sums) - 1)  # the product may be rounded up to the whole sum
+        if not self._host_decoy:
+            return action
+        return int(_beside("cage2_memory").full_action(self._memory, action))
 
     def end_episode(self) -> None:
         """Nothing is remembered from episode to episode."""
+        self._last_action = None
+        if self._memory is not None:
+            self._memory = _new_memory()
 
     def set_initial_values(self, action_space: Any, observation: Any) -> None:
         """Nothing to set; CybORG asks all its agents."""
@@ -60,13 +112,11 @@ class Agent:
         """Nothing to learn any more; CybORG tells all its agents."""
 
     def probabilities(self, observation: Any) -> np.ndarray:
-        """Probability of each action; (145,) float32."""
-        if isinstance(observation, tuple):  # an observation with its infos, as newer wrappers return it from reset
-            observation = observation[0]
-        seen = np.asarray(observation, np.float32).ravel()
-        if seen.shape != (self.n_inputs,):
-            raise ValueError(f"the observation must have {self.n_inputs} numbers, not {len(seen)}")
-        hidden = np.concatenate([seen, self._code.astype(np.float32)])
+        """Probability of each of the network's actions, float32; of an agent with a memory as it stands."""
+        return self._probabilities(self._inputs(_checked(observation)))
+
+    def _probabilities(self, inputs: np.ndarray) -> np.ndarray:
+        hidden = np.concatenate([inputs, self._code.astype(np.float32)])
         for weight, bias in self._layers[:-1]:
             hidden = np.tanh(weight @ hidden + bias)
         weight, bias = self._layers[-1]
@@ -81,6 +131,33 @@ class Agent:
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
         return ((word ^ (word >> 31)) >> 11) * 2.0**-53
+
+
+def _checked(observation: Any) -> np.ndarray:
+    """The 52 numbers of an observation."""
+    if isinstance(observation, tuple):  # an observation with its infos, as newer wrappers return it from reset
+        observation = observation[0]
+    seen = np.asarray(observation, np.float32).ravel()
+    if seen.shape != (N_OBSERVED,):
+        raise ValueError(f"the observation must have {N_OBSERVED} numbers, not {len(seen)}")
+    return seen
+
+
+def _beside(name: str) -> Any:
+    """A module in the folder of this file."""
+    if str(Path(__file__).parent) not in sys.path:
+        sys.path.append(str(Path(__file__).parent))
+    return importlib.import_module(name)
+
+
+def _new_memory() -> Any:
+    """The memory at the start of an episode: plain Python numbers under the names of workflow_rl's record."""
+    module, memory = _beside("cage2_memory"), SimpleNamespace()
+    for name in module.MEMORY_DTYPE.names:
+        shape = module.MEMORY_DTYPE[name].shape
+        setattr(memory, name, [0] * shape[0] if shape else 0)
+    module.forget(memory)
+    return memory
 
 
 def read_policy(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

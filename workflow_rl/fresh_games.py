@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from workflow_rl.backends import Backend, make_envs
 from workflow_rl.collect import ENVIRONMENTS, POLICY, Collector, PlainCollector, derive_seeds
 from workflow_rl.compliance import EPISODE_DTYPE
-from workflow_rl.config import TrainConfig
 from workflow_rl.evaluation import Progress
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.scenario import parse_red_agents
@@ -54,7 +53,7 @@ class FreshGames:
     ) -> tuple[np.ndarray, np.ndarray]:
         collector = Collector(
             self.n_episodes, self.max_steps, self.max_steps, self.red_agent, self.edition, workflows, 0.0, self.seed,
-            self.purpose, self.greedy,
+            self.purpose, self.greedy, ppo.view,
         )  # fmt: skip
         buffer = collector.collect(ppo)
         progress(self.n_episodes)
@@ -64,7 +63,7 @@ class FreshGames:
         self, envs: object, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
     ) -> tuple[np.ndarray, np.ndarray]:
         """As many games at a time as there are environments; each has seeds of its own, so grouping is no matter."""
-        config = TrainConfig(update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0, device="cpu")
+        config = replace(ppo.config, update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0)
         collector = PlainCollector(envs, config, workflows, self.greedy, row_by_row=True)
         seeds = derive_seeds(self.seed, (*self.purpose, ENVIRONMENTS), self.n_episodes)
         generators = derive_seeds(self.seed, (*self.purpose, POLICY), self.n_episodes)

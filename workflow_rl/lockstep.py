@@ -13,21 +13,20 @@ import numpy as np
 from workflow_rl.cyborg_env import CyborgVectorEnv
 from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
+from workflow_rl.evaluation import Policy, view_of
 from workflow_rl.game import check_seed
 from workflow_rl.replay import ReplayResult, replay
 from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.traces import TRACE_RED_AGENTS, Trace
+from workflow_rl.views import PLAIN, unpack_words, with_view
 
 MOST_EPISODES = 1_000_000
-
-Blue = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
 
 
 def live_lockstep(
     n_episodes: int,
-    blues: dict[str, Blue],
+    blues: dict[str, Policy],
     red_agents: Sequence[str] = RED_AGENTS,
     green_agents: Sequence[str] = GREEN_AGENTS,
     max_steps: int = 100,
@@ -62,7 +61,8 @@ def live_lockstep(
         seeds = np.array([seed + number for number in range(kind, n_episodes, len(kinds))], np.uint64)
         options = {"red_agent": red, "green_agent": green, "edition": package.edition, "cyborg_path": cyborg_path}
         found = ReplayResult()
-        with closing(CyborgVectorEnv(min(jobs, len(seeds)), max_steps=None, record=True, **options)) as envs:
+        plain = CyborgVectorEnv(min(jobs, len(seeds)), max_steps=None, record=True, **options)
+        with closing(with_view(plain, view_of(blues[blue]))) as envs:
             for first in range(0, len(seeds), envs.num_envs):
                 some = seeds[first : first + envs.num_envs]
                 found.add(replay(_record(envs, blues[blue], red, some, max_steps), scenario, package.edition))
@@ -72,11 +72,12 @@ def live_lockstep(
     return {"cyborg": package.name, "edition": package.edition, **asdict(total), "games": games}
 
 
-def _record(envs: CyborgVectorEnv, blue: Blue, red: str, seeds: np.ndarray, max_steps: int) -> Trace:
+def _record(envs: Any, blue: Policy, red: str, seeds: np.ndarray, max_steps: int) -> Trace:
     """Plays one game in each environment (the first ones where there are fewer seeds) and returns the recording."""
     n, kept = envs.num_envs, len(seeds)
     played = np.resize(seeds, n)
-    first, _ = envs.reset(seed=played.tolist())
+    envs.reset(seed=played.tolist())
+    first = unpack_words(envs.unwrapped.packed_observations[:, None], PLAIN.n_bits)
     generators = [np.random.default_rng([int(one), 7]) for one in played]
     steps: list[dict[str, np.ndarray]] = []
     for _ in range(max_steps):

@@ -6,13 +6,13 @@ the engine's rollout, and as plain Python inside an exported agent (export.py), 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from workflow_rl.engine.compiled import compiled
 
-Memory: TypeAlias = Any
+Memory = Any
 """A record of :data:`MEMORY_DTYPE`; the functions change it in place."""
 
 N_HOSTS = 13
@@ -156,7 +156,8 @@ def next_decoy(m: Memory, host: int) -> int:
     for i in range(MOST_DECOYS):
         decoy = USEFUL[host, i]
         if decoy != NOBODY and fits(m, host, decoy):
-            return FIRST_DECOY + N_HOSTS * decoy + host
+            action: int = FIRST_DECOY + N_HOSTS * decoy + host
+            return action
     return SLEEP
 
 
@@ -219,7 +220,8 @@ def b_line_target(user: int) -> int:
 @compiled
 def next_line(m: Memory) -> int:
     """The line that B_line will execute next, by all appearances."""
-    return AFTER_SUCCESS[m.line] if m.success else AFTER_FAILURE[m.line]
+    line: int = AFTER_SUCCESS[m.line] if m.success else AFTER_FAILURE[m.line]
+    return line
 
 
 @compiled

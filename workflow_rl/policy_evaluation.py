@@ -12,13 +12,14 @@ import numpy as np
 
 from workflow_rl.backends import NATIVE, Backend
 from workflow_rl.collect import workflow_codes
-from workflow_rl.config import TrainConfig
+from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import CHALLENGE_LENGTHS, Cell, Policy, Progress, cell_of, check_episodes, table_of
+from workflow_rl.evaluation import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.fresh_games import FreshGames
 from workflow_rl.game import check_seed
-from workflow_rl.policy_file import PolicyFile, load_policy
+from workflow_rl.policy_file import PolicyFile, check_edition, load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.views import full_actions
 from workflow_rl.workflow import Workflow, all_workflows
 
 
@@ -148,7 +149,7 @@ def evaluate_workflow_policy(
     """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_network`."""
     policy = load_policy(path)
     workflows = workflows_of_policy(policy, "")
-    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
+    ppo = learner_of(policy, workflows)
     found = evaluate_network(ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend)
     return next(iter(found.by_workflow.values()))
 
@@ -171,12 +172,14 @@ def evaluate_policy_file(
     check_episodes(n_episodes)
     check_seed(seed)
     policy = load_policy(path)
+    check_edition(policy, edition)
+    greedy = greedy or policy.greedy
     workflows = workflows_of_policy(policy, workflow)
     if backend.name == "cyborg" and len(workflows) > 1:
         raise UserError(
             "the policy follows any workflow: say which one with --workflow; on CybORG all would take hours."
         )
-    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
+    ppo = learner_of(policy, workflows)
     returns: dict[str, np.ndarray] = {}
     compliance: dict[str, Any] = {}
     for red in dict.fromkeys(red_agents):
@@ -191,19 +194,36 @@ def evaluate_policy_file(
     return about | table_of(returns) | ({"compliance": compliance} if workflows else {})
 
 
-def network_policy(path: Path, workflow: str) -> Policy:
-    """The network of a file or run as a policy of packed observations; ``workflow`` is for a universal one."""
+def network_policy(path: Path, workflow: str, edition: str = "") -> Policy:
+    """The network of a file or run as a policy of packed observations, or of memories if it needs them.
+
+    Args:
+        path: file or run.
+        workflow: for a universal one.
+        edition: refuse a policy of another one; empty: any.
+    """
     policy = load_policy(path)
-    workflows = workflows_of_policy(policy, workflow if policy.universal else "")
-    ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows[:1]), policy.net)
+    if edition:
+        check_edition(policy, edition)
+    view = policy.view
+    ppo = learner_of(policy, workflows_of_policy(policy, workflow if policy.universal else "")[:1])
 
     def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        cumulative = ppo.probabilities(packed).cumsum(axis=1)
-        drawn = generator.random(len(packed))[:, None] * cumulative[:, -1:]
-        actions: np.ndarray = (cumulative <= drawn).sum(axis=1)
-        return actions
+        seen = packed["observation"] if view.tracks and not view.remembers else packed
+        probabilities = ppo.probabilities(view.keys(seen))
+        drawn = generator.random(len(packed))[:, None]
+        cumulative = probabilities.cumsum(axis=1)
+        actions: np.ndarray = (cumulative <= drawn * cumulative[:, -1:]).sum(axis=1)
+        actions = probabilities.argmax(axis=1) if policy.greedy else actions
+        return full_actions(packed, actions) if view.actions == "host-decoy" else actions
 
-    return act
+    return Defender(act) if view.tracks else act
+
+
+def learner_of(policy: PolicyFile, workflows: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
+    """The network with the codes of some workflows, as evaluations want it."""
+    config = TrainConfig(device="cpu", view=policy.view.observation, actions=policy.view.actions)
+    return ParallelOrderConditionedPPO(config, workflow_codes(workflows), policy.net)
 
 
 def workflows_of_policy(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:

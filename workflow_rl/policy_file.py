@@ -12,9 +12,11 @@ import torch
 from workflow_rl.errors import UserError
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.run_store import read_tensors, write_tensors
+from workflow_rl.views import PLAIN, View
 
 FORMAT = "workflow_rl policy 1"
 _SIZES = ("n_bits", "n_code", "n_actions", "hidden")
+_ABOUT = ("workflow", "universal", "red_agent", "edition")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class PolicyFile:
     universal: bool
     red_agent: str
     edition: str
+    view: View = PLAIN
+    greedy: bool = False  # meant to be played with its most probable actions
 
 
 def save_policy(path: Path, policy: PolicyFile) -> None:
@@ -36,9 +40,10 @@ def save_policy(path: Path, policy: PolicyFile) -> None:
 def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Weights and description, as they go into the file."""
     sizes = {name: getattr(policy.net, name) for name in _SIZES}
-    about = {name: getattr(policy, name) for name in ("workflow", "universal", "red_agent", "edition")}
+    about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy")}
+    seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
-    return arrays, {"format": FORMAT} | sizes | about
+    return arrays, {"format": FORMAT} | sizes | about | seen
 
 
 def load_policy(path: Path) -> PolicyFile:
@@ -48,12 +53,8 @@ def load_policy(path: Path) -> PolicyFile:
         if not path.exists():
             raise UserError(f"{path.parent} holds no trained policy (policy.safetensors is missing).")
     arrays, meta = read_tensors(path)
-    about = ("workflow", "universal", "red_agent", "edition")
-    if (
-        not isinstance(meta, dict)
-        or meta.get("format") != FORMAT
-        or not all(name in meta for name in (*_SIZES, *about))
-    ):
+    known = isinstance(meta, dict) and meta.get("format") == FORMAT
+    if not known or not all(name in meta for name in (*_SIZES, *_ABOUT)):
         raise UserError(f"{path}: not a policy file.")
     sizes = {name: meta[name] for name in _SIZES}
     if not all(isinstance(size, int) and 0 <= size <= 4096 for size in sizes.values()):
@@ -64,8 +65,19 @@ def load_policy(path: Path) -> PolicyFile:
     if wanted != found:
         name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
         raise UserError(f"{path}: weights {name!r} have the shape {found.get(name)}, not {wanted.get(name)}.")
-    if (net.n_bits, net.n_actions) != (52, 145) or net.n_code not in (0, 25):
+    try:
+        view = View(meta.get("view", PLAIN.observation), meta.get("actions", PLAIN.actions))  # older files have none
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    if (net.n_bits, net.n_actions) != (view.n_bits, view.n_actions) or net.n_code not in (0, 25):
         shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
-        raise UserError(f"{path}: a policy of {shape} does not fit the challenge.")
+        raise UserError(f"{path}: a policy of {shape} does not fit the {view}.")
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-    return PolicyFile(net, meta["workflow"], meta["universal"], meta["red_agent"], meta["edition"])
+    about = {name: meta[name] for name in _ABOUT}
+    return PolicyFile(net, **about, view=view, greedy=bool(meta.get("greedy", False)))
+
+
+def check_edition(policy: PolicyFile, edition: str) -> None:
+    """Refuses to play a policy by other rules than those it was trained for."""
+    if policy.edition != edition:
+        raise UserError(f"the policy was trained for the {policy.edition} edition, not for the {edition} one.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +32,14 @@ class UpdateStats:
     fast: bool
 
 
+class _Weights(NamedTuple):
+    """Of the parts of the loss; ``own`` is 0 while the expert is imitated, else 1."""
+
+    entropy: float
+    anchor: float
+    own: float
+
+
 @dataclass
 class _Reduced:
     """A batch as sums over distinct inputs, and over the distinct pairs of input and action."""
@@ -45,6 +53,7 @@ class _Reduced:
     returns: torch.Tensor  # (rows,): sum of returns
     squares: float
     size: int
+    taught: torch.Tensor  # (rows,): the expert's action
     old: torch.Tensor | None = None  # (n_pairs,): log-probabilities under the policy that played
 
 
@@ -57,6 +66,7 @@ class _Samples:
     advantages: torch.Tensor
     returns: torch.Tensor
     size: int
+    taught: torch.Tensor  # (size,)
     old: torch.Tensor | None = None  # (size,)
 
 
@@ -76,14 +86,12 @@ class ParallelOrderConditionedPPO:
         net: OrderConditionedActorCritic | None = None,
     ) -> None:
         self.config = config or TrainConfig()
-        view = View(self.config.view, self.config.actions)
+        self.view = view = View(self.config.view, self.config.actions)
         self.codes = np.zeros((1, 0), np.float32) if codes is None else codes
         if net is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
-                net = OrderConditionedActorCritic(
-                    view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden
-                )
+                net = OrderConditionedActorCritic(view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden)
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)
@@ -120,7 +128,7 @@ class ParallelOrderConditionedPPO:
             buffer: the batch.
             last_keys: inputs after the batch; (n_envs, n_words).
             progress: how much of the training is over, 0 to 1, for annealing.
-            imitate: make the batch's actions more likely, whatever came of them; the critic learns as ever.
+            imitate: make the expert's actions more likely, whatever came of them; the critic learns as ever.
         """
         advantages, returns = self._targets(buffer, last_keys)
         fast = self._take_fast_path(buffer)
@@ -128,7 +136,8 @@ class ParallelOrderConditionedPPO:
         left = 1.0 - progress if self.config.anneal and not imitate else 1.0
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.lr * left
-        stats = self._learn(data, self.config.entropy * left, imitate)
+        anchor = 1.0 if imitate else self.config.anchor
+        stats = self._learn(data, _Weights(self.config.entropy * left, anchor, 0.0 if imitate else 1.0))
         if self.config.replay_batches:
             self.recent.append(data)
         self.updates += 1
@@ -181,7 +190,7 @@ class ParallelOrderConditionedPPO:
         if config.normalise_advantages:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-7)
         if config.challenge_weights:
-            weights = sum((buffer.batch.steps < length).astype(np.float64) for length in CHALLENGE_LENGTHS)
+            weights = (buffer.batch.steps[..., None] < np.array(CHALLENGE_LENGTHS)).sum(axis=-1)
             advantages = advantages * weights / weights.mean()
         return advantages, returns
 
@@ -193,7 +202,8 @@ class ParallelOrderConditionedPPO:
         arrays = [pairs, *by_pair, sums.taken.sum(axis=1), sums.returns]
         index, plus, minus, taken, number, total = (torch.from_numpy(array).to(self.device) for array in arrays)
         inputs, size = self._inputs(buffer.keys), buffer.batch.rows.size
-        return _Reduced(inputs, index, plus, minus, taken, number, total, sums.squares, size)
+        taught = torch.from_numpy(buffer.inputs.taught[: buffer.n_rows].astype(np.int64)).to(self.device)
+        return _Reduced(inputs, index, plus, minus, taken, number, total, sums.squares, size, taught)
 
     def _samples(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> _Samples:
         def tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
@@ -201,9 +211,11 @@ class ParallelOrderConditionedPPO:
 
         actions = tensor(buffer.batch.actions, torch.int64)
         inputs = self._inputs(buffer.keys[buffer.batch.rows.ravel()])
-        return _Samples(inputs, actions, tensor(advantages, self.dtype), tensor(returns, self.dtype), len(actions))
+        taught = tensor(buffer.inputs.taught[buffer.batch.rows], torch.int64)
+        targets = tensor(advantages, self.dtype), tensor(returns, self.dtype)
+        return _Samples(inputs, actions, *targets, len(actions), taught)
 
-    def _learn(self, data: _Reduced | _Samples, entropy_weight: float, imitate: bool) -> dict[str, float]:
+    def _learn(self, data: _Reduced | _Samples, weights: _Weights) -> dict[str, float]:
         """All epochs on a batch, and on recent ones if they are kept; returns the figures of the last gradient."""
         stats: dict[str, float] = {}
         if isinstance(data, _Samples):
@@ -214,9 +226,9 @@ class ParallelOrderConditionedPPO:
             for number, part in enumerate(parts):
                 last = epoch == self.config.epochs - 1 and number == len(parts) - 1
                 self.optimizer.zero_grad(set_to_none=True)
-                stats = self._backward(part, entropy_weight, share, last, imitate)
+                stats = self._backward(part, weights, share, last)
                 for old in self.recent:
-                    self._backward(old, entropy_weight, share, False, imitate)
+                    self._backward(old, weights, share, False)
                 if self.config.max_grad_norm:
                     torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.max_grad_norm)
                 self.optimizer.step()
@@ -231,7 +243,8 @@ class ParallelOrderConditionedPPO:
         for start in range(0, data.size, self.config.minibatch):
             rows = torch.from_numpy(order[start : start + self.config.minibatch]).to(self.device)
             arrays = (data.inputs[rows], data.actions[rows], data.advantages[rows], data.returns[rows])
-            parts.append(_Samples(*arrays, size=len(rows), old=None if data.old is None else data.old[rows]))
+            old = None if data.old is None else data.old[rows]
+            parts.append(_Samples(*arrays, size=len(rows), taught=data.taught[rows], old=old))
         return parts
 
     def _remember_policy(self, data: _Samples) -> None:
@@ -244,16 +257,14 @@ class ParallelOrderConditionedPPO:
         data.old = torch.cat(parts)
 
     def _backward(
-        self, data: _Reduced | _Samples, entropy_weight: float, share: float, with_stats: bool, imitate: bool
+        self, data: _Reduced | _Samples, weights: _Weights, share: float, with_stats: bool
     ) -> dict[str, float]:
         """Adds the gradient of the loss times ``share``; figures of the loss if wanted."""
         if isinstance(data, _Reduced):
-            return self._backward_reduced(data, entropy_weight, share, with_stats, imitate)
-        return self._backward_samples(data, entropy_weight, share, with_stats, imitate)
+            return self._backward_reduced(data, weights, share, with_stats)
+        return self._backward_samples(data, weights, share, with_stats)
 
-    def _backward_reduced(
-        self, data: _Reduced, entropy_weight: float, share: float, with_stats: bool, imitate: bool
-    ) -> dict[str, float]:
+    def _backward_reduced(self, data: _Reduced, weights: _Weights, share: float, with_stats: bool) -> dict[str, float]:
         """The fast path: the derivative by log-probabilities and values is written down, the network does the rest."""
         logits, values = self.net(data.inputs)
         logp = torch.log_softmax(logits, -1)
@@ -265,11 +276,13 @@ class ParallelOrderConditionedPPO:
             ratio = torch.exp(of_pairs - data.old)
             slope = torch.where(ratio < high, data.plus, 0.0) + torch.where(ratio > low, data.minus, 0.0)
             by_logp = torch.zeros_like(logp)
-            by_logp.view(-1)[data.pairs] = (data.taken if imitate else slope * ratio) * -weight
-            if entropy_weight:
+            by_logp.view(-1)[data.pairs] = slope * ratio * (-weight * weights.own)
+            if weights.anchor:
+                by_logp.scatter_add_(1, data.taught[:, None], data.number[:, None] * (-weight * weights.anchor))
+            if weights.entropy:
                 probabilities = torch.exp(logp)
                 push = probabilities * logp + probabilities
-                by_logp.addcmul_(push, data.number[:, None], value=entropy_weight * weight)
+                by_logp.addcmul_(push, data.number[:, None], value=weights.entropy * weight)
             by_value = (data.number * values - data.returns) * (2 * self.config.value_weight * weight)
             stats = self._reduced_stats(data, ratio, logp, values) if with_stats else {}
         torch.autograd.backward((logp, values), (by_logp, by_value))
@@ -289,26 +302,25 @@ class ParallelOrderConditionedPPO:
         ]
         return _named(figures, data.size)
 
-    def _backward_samples(
-        self, data: _Samples, entropy_weight: float, share: float, with_stats: bool, imitate: bool
-    ) -> dict[str, float]:
+    def _backward_samples(self, data: _Samples, weights: _Weights, share: float, with_stats: bool) -> dict[str, float]:
         """The plain path: every transition through the network, in chunks whose gradients add up."""
         assert data.old is not None
         total = torch.zeros(len(FIGURES), dtype=self.dtype, device=self.device)
-        arrays = (data.inputs, data.actions, data.advantages, data.returns, data.old)
-        for inputs, actions, advantages, returns, old in zip(*map(_chunks, arrays), strict=True):
+        arrays = (data.inputs, data.actions, data.advantages, data.returns, data.old, data.taught)
+        for inputs, actions, advantages, returns, old, taught in zip(*map(_chunks, arrays), strict=True):
             logits, values = self.net(inputs)
             logp = torch.log_softmax(logits, -1)
             log_ratio = logp.gather(1, actions[:, None])[:, 0] - old
             ratio = torch.exp(log_ratio)
             clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
-            gain = log_ratio if imitate else torch.min(ratio * advantages, clipped * advantages)
-            policy_loss = -gain.sum()
+            policy_loss = -torch.min(ratio * advantages, clipped * advantages).sum()
             value_loss = ((values - returns) ** 2).sum()
-            loss = policy_loss + self.config.value_weight * value_loss
-            if entropy_weight or with_stats:
+            loss = weights.own * policy_loss + self.config.value_weight * value_loss
+            if weights.anchor:
+                loss = loss - weights.anchor * logp.gather(1, taught[:, None]).sum()
+            if weights.entropy or with_stats:
                 entropy = -(torch.exp(logp) * logp).sum()
-                loss = loss - entropy_weight * entropy
+                loss = loss - weights.entropy * entropy
             (loss * (share / data.size)).backward()
             if with_stats:
                 with torch.no_grad():

@@ -41,6 +41,7 @@ def replay_live(
     cyborg_path: str,
 ) -> dict[str, Any]:
     """Plays games of genuine CybORG and, with its chance, the same ones in the engine."""
+    from workflow_rl.cyborg_sim import load_cyborg
     from workflow_rl.evaluate_command import LIVE_BLUES, LIVE_WORKFLOW, blue_named
     from workflow_rl.lockstep import live_lockstep
 
@@ -48,6 +49,7 @@ def replay_live(
     names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
     chosen = {name: name for name in blues} or LIVE_BLUES
-    named = {name: blue_named(policy, LIVE_WORKFLOW) for name, policy in chosen.items()}
+    edition = load_cyborg(cyborg_path).edition
+    named = {name: blue_named(policy, LIVE_WORKFLOW, edition) for name, policy in chosen.items()}
     with progress("live games", games) as advance:
         return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance)

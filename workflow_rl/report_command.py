@@ -88,7 +88,7 @@ def _fresh_games(policy: Path) -> dict[str, Any]:
     table = evaluate_policy_file(policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None)
     stories: list[dict[str, Any]] = []
     if not file.universal:
-        act = network_policy(policy, "")
+        act = network_policy(policy, "", file.edition)
         for red in RED_AGENTS:
             episodes = Episodes(act, red, file.edition, workflow, STORY_EPISODES, 100, SEED)
             stories += [story.to_json() for story in episodes.choose()]

@@ -44,6 +44,7 @@ class Inputs(NamedTuple):
     keys: np.ndarray  # (capacity, n_words) int64: key of each row
     cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
     best: np.ndarray  # (capacity,) int16: the most probable action
+    taught: np.ndarray  # (capacity,) int16: the expert's action, as the view numbers them, if there is one to ask
 
 
 class Batch(NamedTuple):
@@ -70,7 +71,8 @@ class Task(NamedTuple):
     tracks: bool  # the memory (memory.py) is kept up
     remembers: bool  # and is the input; else the observation
     host_decoy: bool  # actions are those of the host-decoy view, else all of them
-    teacher: bool  # the expert plays, not the network
+    asks: bool  # the expert is asked about every new input
+    teacher: bool  # and plays, not the network
     leaderboard: bool  # the edition, for the expert
 
 
@@ -213,6 +215,9 @@ def rollout(
             if row == n_rows:
                 evaluate_actor(actor, key, inputs.cumulative[row], hidden)
                 accumulate(inputs, row)
+                if task.asks:
+                    advised = advise(memory, task.leaderboard)[0]
+                    inputs.taught[row] = view_action(advised) if task.host_decoy else advised
                 n_rows += 1
             generators[i] += word(GOLDEN)
             u = wide(mix(generators[i]) >> word(11)) * SCALE

@@ -201,11 +201,17 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
     """Writes named arrays and a JSON object into one safetensors file, atomically."""
-    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     try:
-        write_atomically(path, save(plain, {"meta": json.dumps(meta)}))
+        write_atomically(path, tensor_bytes(arrays, meta))
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
+
+
+def tensor_bytes(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> bytes:
+    """The content of a file of :func:`write_tensors`."""
+    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    content: bytes = save(plain, {"meta": json.dumps(meta)})
+    return content
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,17 +20,16 @@ from workflow_rl.engine.state import (
 )
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
+from workflow_rl.evaluation import Policy, view_of
 from workflow_rl.scenario import RED_ACTIONS, RED_AGENTS, Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.traces import TRACE_DECOYS, TRACE_EXPLOITS, TRACE_RED_AGENTS, Trace
+from workflow_rl.views import with_view
 from workflow_rl.workflow import Workflow
 
 LEVELS = ("none", "user", "privileged")
 BELIEFS = ("clean", "unknown", "user", "privileged")  # by the two bits of the observation, the first one low
 ACTIVITIES = ("none", "scan", "?", "exploit")
-
-Act = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
 
 _RESULTS = {
     SESSION: "gets in",
@@ -67,6 +65,7 @@ class Frame:
     reward: float
     total: float
     fix: Fix | None
+    reason: str = ""  # why blue acted so, if it can tell
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Episodes:
 
     def __init__(
         self,
-        act: Act,
+        act: Policy,
         red_agent: str,
         edition: str = "current",
         workflow: str = "",
@@ -119,7 +118,8 @@ class Episodes:
         if n_episodes < 1 or max_steps < 1:
             raise UserError(f"episodes and steps must be at least 1, not {n_episodes} and {max_steps}.")
         self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
-        envs = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None)
+        envs = with_view(CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None), view_of(act))
+        explain = getattr(act, "explain", None)
         self.scenario = envs.scenario
         seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), 5]).generate_state(n_episodes, np.uint64)
         envs.reset(seed=seeds.tolist())
@@ -128,8 +128,11 @@ class Episodes:
         self.actions: list[np.ndarray] = []
         self.rewards: list[np.ndarray] = []
         self.before: list[np.ndarray] = []  # compromised before each step, (n_episodes, n_hosts)
+        self.reasons: list[list[str]] = []  # why blue did so, where it can tell
         for _ in range(max_steps):
-            actions = act(envs.packed_observations, generator)
+            packed = envs.packed_observations
+            actions = act(packed, generator)
+            self.reasons.append(explain(packed) if explain else [""] * n_episodes)
             _, rewards, _, _, infos = envs.step(actions)
             self.actions.append(actions)
             self.rewards.append(rewards)
@@ -152,6 +155,7 @@ class Episodes:
                     reward=round(float(self.rewards[step][episode]), 1),
                     total=round(total, 1),
                     fix=judge(self.scenario, self.workflow, action, self.before[step][episode]),
+                    reason=self.reasons[step][episode],
                     **_picture(self.scenario, state),
                 )
             )

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from workflow_rl.backends import Backend, check_backend
-from workflow_rl.collect import Collector, PlainCollector, workflow_codes, workflows_of
+from workflow_rl.collect import Collector, PlainCollector, asks_expert, workflow_codes, workflows_of
 from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig, check_jobs
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.policy import OrderConditionedActorCritic
@@ -88,6 +88,7 @@ class Training:
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
+            asks_expert(config),
         )  # fmt: skip
 
     @property
@@ -251,9 +252,15 @@ def check_task(config: TrainConfig) -> None:
     if config.warm_start != "none" and not config.conditioned:
         raise UserError("a warm start needs a workflow (--workflow or --universal).")
     if config.warm_start not in ("none", "general"):
-        hidden = load_policy(_warm_start_path(config)).net.hidden
-        if hidden != config.hidden:
-            raise UserError(f"hidden is {config.hidden}, but the warm start's layers have a width of {hidden}.")
+        base, view = load_policy(_warm_start_path(config)), View(config.view, config.actions)
+        if base.view != view:
+            raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
+        if base.net.hidden != config.hidden:
+            raise UserError(
+                f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
+            )
+    if asks_expert(config) and not View(config.view, config.actions).tracks:
+        raise UserError("the expert to imitate needs a memory: use --view memory or --actions host-decoy.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
 
@@ -394,7 +401,10 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
         backend=config.backend,
     )
     if run:
-        about = PolicyFile(training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition)
+        about = PolicyFile(
+            training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition, training.ppo.view,
+            config.greedy,
+        )  # fmt: skip
         save_policy(run.path / "policy.safetensors", about)
         table = {str(w): asdict(cell) for w, cell in sampled.by_workflow.items()} if config.universal else None
         run.finish(asdict(result) | {"by_workflow": table})

@@ -11,14 +11,23 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorWrapper
 from gymnasium.vector.utils import batch_space
 
+from workflow_rl.config import ACTION_VIEWS, VIEWS
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.errors import UserError
 from workflow_rl.game import check_actions
-from workflow_rl.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY, N_WORDS, forget, full_action, remember, view_action, write_bits
+from workflow_rl.memory import (
+    MEMORY_DTYPE,
+    N_BITS,
+    N_HOST_DECOY,
+    N_WORDS,
+    forget,
+    full_action,
+    remember,
+    view_action,
+    write_bits,
+)
 from workflow_rl.scenario import Scenario, check_choice
 
-OBSERVATIONS = ("plain", "memory")
-ACTIONS = ("full", "host-decoy")
 PLAIN_BITS, ALL_ACTIONS = 52, 145
 
 
@@ -35,8 +44,8 @@ class View:
     actions: str = "full"
 
     def __post_init__(self) -> None:
-        check_choice("view", self.observation, OBSERVATIONS)
-        check_choice("action view", self.actions, ACTIONS)
+        check_choice("view", self.observation, VIEWS)
+        check_choice("action view", self.actions, ACTION_VIEWS)
 
     @property
     def remembers(self) -> bool:
@@ -142,7 +151,7 @@ class ViewedEnvs(VectorWrapper):
 
     def __init__(self, envs: Any, view: View) -> None:
         super().__init__(envs)
-        self.view = view
+        self.envs, self.view = envs, view
         self.single_observation_space = Box(0.0, 1.0, (view.n_bits,), np.float32)
         self.single_action_space = Discrete(view.n_actions)
         self.observation_space = batch_space(self.single_observation_space, envs.num_envs)
@@ -152,7 +161,7 @@ class ViewedEnvs(VectorWrapper):
     @property
     def scenario(self) -> Scenario:
         """Names and numbers of the challenge."""
-        scenario: Scenario = self.env.scenario
+        scenario: Scenario = self.envs.scenario
         return scenario
 
     @property
@@ -160,7 +169,7 @@ class ViewedEnvs(VectorWrapper):
         """The memories, (num_envs,) of MEMORY_DTYPE, if the view shows them; else the environments' own."""
         if self.view.remembers:
             return self.memories.copy()
-        packed: np.ndarray = self.env.packed_observations
+        packed: np.ndarray = self.envs.packed_observations
         return packed
 
     def reset(
@@ -168,7 +177,7 @@ class ViewedEnvs(VectorWrapper):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Starts new episodes; arguments are those of the environments."""
         mask = (options or {}).get("reset_mask")
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.envs.reset(seed=seed, options=options)
         forget_some(self.memories, np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool))
         return self._seen(observations), infos
 
@@ -182,9 +191,9 @@ class ViewedEnvs(VectorWrapper):
                 f"allowed: 0 to {self.view.n_actions - 1}."
             )
         full = full_actions(self.memories, chosen) if self.view.actions == "host-decoy" else chosen
-        observations, rewards, terminated, truncated, infos = self.env.step(full)
+        observations, rewards, terminated, truncated, infos = self.envs.step(full)
         ended = terminated | truncated
-        packed = self.env.packed_observations
+        packed = self.envs.packed_observations
         for row in np.flatnonzero(ended):
             packed[row] = _pack(infos["final_obs"][row])
         remember_all(self.memories, full, packed)
@@ -197,17 +206,17 @@ class ViewedEnvs(VectorWrapper):
 
     def snapshot(self) -> np.ndarray:
         """A copy of the true states, where the environments have them."""
-        states: np.ndarray = self.env.snapshot()
+        states: np.ndarray = self.envs.snapshot()
         return states
 
     def state_arrays(self) -> dict[str, np.ndarray]:
         """Where all games and memories stand, as plain arrays for a checkpoint."""
-        arrays: dict[str, np.ndarray] = self.env.state_arrays()
+        arrays: dict[str, np.ndarray] = self.envs.state_arrays()
         return arrays | {"memories": self.memories.view(np.uint8).copy()}
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`state_arrays` gave."""
-        self.env.restore_state_arrays(arrays)
+        self.envs.restore_state_arrays(arrays)
         self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
 
     def _seen(self, observations: np.ndarray) -> np.ndarray:

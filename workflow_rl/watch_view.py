@@ -33,7 +33,8 @@ def lines(story: Story) -> Iterator[str]:
         fix = f"  [{verdict(frame)}]" if frame.fix else ""
         down = "  SERVICE DOWN" if frame.service_down else ""
         moves = f"{frame.step:3}  blue: {frame.blue:27}  red {frame.red:52}"
-        yield f"{moves}  {frame.reward:6.1f} {frame.total:8.1f}{fix}{down}"
+        why = f"  ({frame.reason.partition(':')[0]})" if frame.reason else ""
+        yield f"{moves}  {frame.reward:6.1f} {frame.total:8.1f}{fix}{down}{why}"
     yield summary(story)
 
 
@@ -73,6 +74,8 @@ def picture(story: Story, index: int, scenario: Scenario) -> RenderableType:
     ]
     moves = Text(f"blue  {frame.blue}\n")
     moves.append(f"      {verdict(frame)}\n", "bold red" if frame.fix and frame.fix.verdict == "violation" else "green")
+    if frame.reason:
+        moves.append(f"      {frame.reason}\n", "green")
     moves.append(f"red   {frame.red}\n")
     state = f"step {frame.step} of {len(story.frames)}   reward {frame.reward:.1f}   sum {frame.total:.1f}"
     moves.append(state, "bold")
