@@ -21,6 +21,7 @@ from workflow_rl.memory import (
     FEMITTER,
     FIRST_DECOY,
     HARAKA,
+    LONGEST_IDLE,
     MEANDER,
     N_HOSTS,
     NOBODY,
@@ -57,6 +58,8 @@ RULES = (
     Rule("bait the way in", "from the scanned user host red goes on to this Enterprise host: decoys before its scan"),
     Rule("clean a server", "a break-in at Enterprise or Operational is undone before red can escalate"),
     Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has worked"),
+    Rule("unseen break-in", "where no decoy could have answered, what looks like a scan is an exploit that was not detected"),
+    Rule("left alone", "an easy target that red has not touched for long is one that red holds"),
     Rule("red went on", "Enterprise2 is scanned only by a red that is privileged on the host before it"),
     Rule("kill the session", "a user session on a user host falls to Remove, which costs nothing"),
     Rule("take User2 back", "red must be privileged here; behind its decoys it will be held up for long"),
@@ -65,7 +68,7 @@ RULES = (
     Rule("clean a user host", "restored after the escalation, Meander never comes back to it"),
     Rule("bait the servers", "decoys before the first scan mislead Meander for the whole episode"),
 )
-(WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, WENT_ON, KILL, TAKE_BACK, SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS) = (
+(WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, ABSENT, WENT_ON, KILL, TAKE_BACK, SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS) = (
     range(len(RULES))
 )
 
@@ -81,6 +84,8 @@ def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
         return against_meander(m, leaderboard)
     if m.foe == B_LINE:
         return against_b_line(m, leaderboard)
+    if leaderboard and m.user == USER3:
+        return RESTORE + m.user, SPOIL
     if m.user != NOBODY and next_decoy(m, b_line_target(m.user)) != SLEEP:
         return next_decoy(m, b_line_target(m.user)), BAIT_WAY
     return SLEEP, WAIT
@@ -112,16 +117,19 @@ def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
     hit = m.host[0] == gateway and m.activity[0] == SCAN and m.age[0] == 1 and m.host[1] == gateway
     if hit and gateway == ENTERPRISE1 and m.line == 2 and m.fixed_age > 1:
         return RESTORE + gateway, SILENCE
+    restored = (m.restored >> user) & 1 == 1
+    if leaderboard and user >= USER3 and not restored:
+        return RESTORE + user, SPOIL
+    broke_in = m.line == 2 and m.success
+    if broke_in and restored:
+        return REMOVE + user, KILL
     wanted = 1 << FEMITTER if gateway == ENTERPRISE1 else 1 << HARAKA | 1 << TOMCAT | 1 << APACHE
     remembered = leaderboard and m.bait[gateway] & wanted == wanted
     if line != 5 and not remembered and next_decoy(m, gateway) != SLEEP:
         return next_decoy(m, gateway), BAIT_WAY
-    restored = (m.restored >> user) & 1 == 1
-    if leaderboard and user >= USER3 and not restored:
-        return RESTORE + user, SPOIL
     if m.line == 4 and (user == USER2 or (leaderboard and user == USER3)):
         return RESTORE + user, TAKE_BACK
-    if m.line == 2 and m.success:
+    if broke_in:
         return REMOVE + user, KILL
     if next_decoy(m, ENTERPRISE2) != SLEEP:
         return next_decoy(m, ENTERPRISE2), BAIT_WAY
@@ -135,14 +143,25 @@ def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
         if compromised(m, host):
             return RESTORE + host, CLEAN_SERVER
     if compromised(m, USER2) and just_seen(m, USER2):
+        if (m.scanned >> ENTERPRISE1) & 1 == 0:
+            return REMOVE + USER2, KILL  # if it was in vain, red will go on to Enterprise1 and betray itself
         return RESTORE + USER2, KEEP
+    if just_seen(m, ENTERPRISE1) and m.host[1] == USER2 and m.activity[1] == EXPLOIT and (m.removed >> USER2) & 1:
+        return RESTORE + USER2, TAKE_BACK
     if leaderboard and just_seen(m, USER3) and m.activity[0] == EXPLOIT:
         if (m.restored >> USER3) & 1:
             return REMOVE + USER3, KILL
         return RESTORE + USER3, SPOIL
+    for host in (ENTERPRISE1, ENTERPRISE2, USER2):
+        if just_seen(m, host) and m.activity[0] == SCAN and (m.restored >> host) & 1 and m.decoys[host] == 0:
+            return RESTORE + host, UNSEEN
     windows = m.host[0] == ENTERPRISE1 or m.host[0] == ENTERPRISE2
-    if windows and (m.again >> m.host[0]) & 1 and m.activity[0] == SCAN and m.age[0] == 1 and m.fixed_age > 1:
+    loud = (m.decoys[USER2] or not (m.scanned >> USER2) & 1) and (m.decoys[ENTERPRISE0] or not (m.scanned >> ENTERPRISE0) & 1)
+    if windows and (m.again >> m.host[0]) & 1 and m.activity[0] == SCAN and m.age[0] == (1 if loud else 2) and m.fixed_age > m.age[0]:
         return RESTORE + m.host[0], SILENCE
+    for host in (USER2, USER3):
+        if m.idle[host] == LONGEST_IDLE and (m.scanned >> host) & 1 and ((host == USER2 and m.decoys[host]) or (host == USER3 and leaderboard and (m.restored >> host) & 1)):
+            return RESTORE + host, ABSENT
     for host in (USER2, ENTERPRISE1, ENTERPRISE0, ENTERPRISE2):
         if (m.scanned >> host) & 1 == 0 and next_decoy(m, host) != SLEEP and m.decoys[host] & 1 << APACHE == 0:
             return next_decoy(m, host), BAIT_SERVERS
@@ -150,9 +169,6 @@ def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
         again = (m.again >> host) & 1 and host != USER2 and not (leaderboard and host == USER3)
         if (compromised(m, host) or again) and not just_seen(m, host):
             return RESTORE + host, CLEAN_USER
-    for host in (OP_SERVER0, OP_HOST0, OP_HOST1, OP_HOST2):
-        if (m.scanned >> host) & 1 == 0 and next_decoy(m, host) != SLEEP:
-            return next_decoy(m, host), BAIT_SERVERS
     return SLEEP, WAIT
 
 

@@ -24,6 +24,8 @@ NOBODY = -1
 QUIET, SCAN, EXPLOIT = 0, 1, 3  # activity of a host, by its two bits
 SOMEONE, B_LINE, MEANDER = 0, 1, 2  # who is attacking, as far as one can tell
 LONG_AGO = 3  # ages are counted up to here
+LONGEST_IDLE = 26  # and how long a host has been left alone up to here
+IDLE_TOLD = (8, 16, LONGEST_IDLE)
 
 # Decoys that a host takes, and in which order they help: the exploit of highest weight first. A useless one is absent.
 FITTING = np.array([197, 197, 2, 2, 197, 197, 197, 197, 105, 105, 83, 144, 128], np.int64)
@@ -50,6 +52,7 @@ MEMORY_DTYPE = np.dtype(
         # since the last alarm
         ("scanned", np.int64),
         ("again", np.int64),
+        ("idle", np.int64, N_HOSTS),  # steps since the last activity on each host or its Restore, up to a number
         ("restored", np.int64),
         ("removed", np.int64),
         # the last two events, newest first: host, activity, steps ago
@@ -74,7 +77,7 @@ OBSERVATION_BITS = 52
 WORD = 64
 N_WORDS = 4
 N_BITS = OBSERVATION_BITS + N_DECOY_BITS + 6 * N_HOSTS + 2 * (N_HOSTS + 1 + LONG_AGO + 1) + N_HOSTS + LONG_AGO + 2
-N_BITS += N_LINES + 1 + STEPS_TOLD
+N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD)
 
 
 @compiled
@@ -84,6 +87,7 @@ def forget(m: Memory) -> None:
     for host in range(N_HOSTS):
         m.decoys[host] = 0
         m.bait[host] = 0
+        m.idle[host] = 0
     m.scanned, m.again, m.restored, m.removed = 0, 0, 0, 0
     for i in range(2):
         m.host[i], m.activity[i], m.age[i] = NOBODY, QUIET, LONG_AGO
@@ -99,6 +103,8 @@ def remember(m: Memory, action: int, observation: int) -> None:
     m.fixed_age = min(m.fixed_age + 1, LONG_AGO)
     placed, fixed = note_action(m, action)
     host, activity = seen_activity(observation)
+    for i in range(N_HOSTS):
+        m.idle[i] = 0 if i == host else min(m.idle[i] + 1, LONGEST_IDLE)
     for i in range(2):
         m.age[i] = min(m.age[i] + 1, LONG_AGO)
     if host != NOBODY:
@@ -121,6 +127,7 @@ def note_action(m: Memory, action: int) -> tuple[int, int]:
     here = 1 << host
     if action >= RESTORE:
         m.decoys[host] = 0
+        m.idle[host] = 0
         m.restored |= here
         m.removed &= ~here
         m.again &= ~here
@@ -308,3 +315,8 @@ def write_bits(m: Memory, words: np.ndarray) -> None:
     at += 3 + N_LINES
     if m.step < STEPS_TOLD:
         put(words, at + m.step, 1)
+    at += STEPS_TOLD
+    for host in (USER2, USER3):  # the easy targets: left alone for long, red holds them
+        for limit in IDLE_TOLD:
+            put(words, at, m.foe == MEANDER and (m.scanned >> host) & 1 and m.idle[host] >= limit)
+            at += 1
