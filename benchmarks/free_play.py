@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import write_result
-from workflow_rl.evaluation import CHALLENGE_LENGTHS, REFERENCE_POLICIES, evaluate, reference_policy
+from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate, reference_policy
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.scenario_file import load_scenario
 

@@ -53,7 +53,7 @@ def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows:
     used, rows = np.unique(picked, return_inverse=True)
     buffer.batch.rows[:] = rows.reshape(picked.shape)
     buffer.n_rows = len(used)
-    buffer.inputs.keys[: len(used)] = pool[used]
+    buffer.inputs.keys[: len(used), 0] = pool[used]
     buffer.batch.actions[:] = generator.integers(145, size=picked.shape)
     buffer.batch.rewards[:] = -generator.exponential(size=picked.shape)
     buffer.batch.alignment[:] = generator.normal(size=picked.shape)
@@ -198,7 +198,7 @@ def test_a_toy_task_with_a_known_answer_is_learned_by_both_paths() -> None:
         generators = np.arange(64, dtype=np.uint64) * np.uint64(7919)
         for _ in range(60):
             buffer = ParallelTrajectoryBuffer(64, 4, max_steps=1)
-            buffer.n_rows, buffer.inputs.keys[:4] = 4, keys
+            buffer.n_rows, buffer.inputs.keys[:4, 0] = 4, keys
             buffer.batch.rows[:], buffer.batch.alignment[:], buffer.batch.ended[:] = np.arange(4), 0.0, True
             for column in range(4):
                 actions = sample_actions(ppo.probabilities(np.repeat(keys[column], 64)), generators)

@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
         training = Training(small(preset="general", seed=seed), "main", None)
         for _ in range(4):
             training.step()
-        return np.concatenate([array.ravel() for array in training.ppo_arrays().values()])
+        return np.concatenate([array.ravel() for array in training.ppo.arrays().values()])
 
     assert np.array_equal(weights(1), weights(1))
     assert not np.array_equal(weights(1), weights(2))
@@ -139,7 +139,7 @@ def test_batches_kept_for_replay_survive_a_checkpoint(path: str, tmp_path: Path)
     again.restore(*read_tensors(tmp_path / "checkpoint"))
     for training in (whole, again):
         training.step()
-    left, right = whole.ppo_arrays(), again.ppo_arrays()
+    left, right = whole.ppo.arrays(), again.ppo.arrays()
     assert all(np.array_equal(left[name], right[name]) for name in left)
 
 

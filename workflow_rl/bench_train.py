@@ -84,7 +84,7 @@ def plain_rates(updates: int) -> tuple[float, float]:
     collector = training.collector
     assert isinstance(collector, PlainCollector)
     training.step()
-    keys: np.ndarray = collector.buffer.inputs.keys.reshape(collector.buffer.batch.rows.shape).copy()
+    keys: np.ndarray = collector.buffer.inputs.keys[:, 0].reshape(collector.buffer.batch.rows.shape).copy()
     with_env = without = 0.0
     for _ in range(updates):
         start = time.perf_counter()

@@ -110,7 +110,7 @@ def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | N
     return apart / error if error > ROUNDING else None
 
 
-def blue_named(policy: str, workflow: str, edition: str) -> Policy:
+def blue_named(policy: str, workflow: str, edition: str = "current") -> Policy:
     """A defender by name: a reference policy, the champion, or the network of a file or run."""
     if policy in REFERENCE_POLICIES:
         return reference_policy(policy, edition=edition)

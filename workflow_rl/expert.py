@@ -58,19 +58,19 @@ RULES = (
     Rule("bait the way in", "from the scanned user host red goes on to this Enterprise host: decoys before its scan"),
     Rule("clean a server", "a break-in at Enterprise or Operational is undone before red can escalate"),
     Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has worked"),
-    Rule("unseen break-in", "where no decoy could have answered, what looks like a scan is an exploit that was not detected"),
+    Rule("unseen break-in", "with no decoy to run into, a second scan is an exploit that was not detected"),
     Rule("left alone", "an easy target that red has not touched for long is one that red holds"),
     Rule("red went on", "Enterprise2 is scanned only by a red that is privileged on the host before it"),
     Rule("kill the session", "a user session on a user host falls to Remove, which costs nothing"),
-    Rule("take User2 back", "red must be privileged here; behind its decoys it will be held up for long"),
+    Rule("take it back", "red must be privileged here; once thrown out it will be held up for long"),
     Rule("spoil Haraka", "in this edition a Restore breaks HarakaRCE for good: the main way into this host"),
     Rule("keep as a target", "restored before the escalation the host stays a target on which red wastes its time"),
     Rule("clean a user host", "restored after the escalation, Meander never comes back to it"),
     Rule("bait the servers", "decoys before the first scan mislead Meander for the whole episode"),
 )
-(WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, ABSENT, WENT_ON, KILL, TAKE_BACK, SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS) = (
-    range(len(RULES))
-)
+WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, LEFT_ALONE, WENT_ON, KILL, TAKE_BACK = range(10)
+SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS = range(10, len(RULES))
+MAIN_BAIT = 1 << HARAKA | 1 << TOMCAT | 1 << APACHE
 
 
 @compiled
@@ -85,23 +85,28 @@ def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
     if m.foe == B_LINE:
         return against_b_line(m, leaderboard)
     if leaderboard and m.user == USER3:
-        return RESTORE + m.user, SPOIL
+        return RESTORE + USER3, SPOIL
     if m.user != NOBODY and next_decoy(m, b_line_target(m.user)) != SLEEP:
         return next_decoy(m, b_line_target(m.user)), BAIT_WAY
     return SLEEP, WAIT
 
 
 @compiled
-def compromised(m: Memory, host: int) -> bool:
-    """Does the host's remembered column say User or Privileged?"""
-    believed: bool = (m.observation >> (4 * host + 3)) & 1 == 1
-    return believed
+def holds(members: int, host: int) -> bool:
+    """Is the host in the set?"""
+    return (members >> host) & 1 == 1
 
 
 @compiled
-def just_seen(m: Memory, host: int) -> bool:
-    """Was there activity on the host in the last step?"""
-    seen: bool = m.host[0] == host and m.age[0] == 0
+def compromised(m: Memory, host: int) -> bool:
+    """Does the host's remembered column say User or Privileged?"""
+    return holds(m.observation, 4 * host + 3)
+
+
+@compiled
+def just_seen(m: Memory, host: int, activity: int) -> bool:
+    """Was there this activity on the host in the last step?"""
+    seen: bool = m.host[0] == host and m.age[0] == 0 and m.activity[0] == activity
     return seen
 
 
@@ -117,14 +122,13 @@ def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
     hit = m.host[0] == gateway and m.activity[0] == SCAN and m.age[0] == 1 and m.host[1] == gateway
     if hit and gateway == ENTERPRISE1 and m.line == 2 and m.fixed_age > 1:
         return RESTORE + gateway, SILENCE
-    restored = (m.restored >> user) & 1 == 1
-    if leaderboard and user >= USER3 and not restored:
+    if leaderboard and user >= USER3 and not holds(m.restored, user):
         return RESTORE + user, SPOIL
-    broke_in = m.line == 2 and m.success
-    if broke_in and restored:
+    broke_in = m.line == 2 and m.success == 1
+    if broke_in and holds(m.restored, user):
         return REMOVE + user, KILL
-    wanted = 1 << FEMITTER if gateway == ENTERPRISE1 else 1 << HARAKA | 1 << TOMCAT | 1 << APACHE
-    remembered = leaderboard and m.bait[gateway] & wanted == wanted
+    bait = 1 << FEMITTER if gateway == ENTERPRISE1 else MAIN_BAIT
+    remembered = leaderboard and m.bait[gateway] & bait == bait
     if line != 5 and not remembered and next_decoy(m, gateway) != SLEEP:
         return next_decoy(m, gateway), BAIT_WAY
     if m.line == 4 and (user == USER2 or (leaderboard and user == USER3)):
@@ -142,34 +146,61 @@ def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
     for host in (OP_SERVER0, ENTERPRISE2, ENTERPRISE1, ENTERPRISE0, OP_HOST0, OP_HOST1, OP_HOST2):
         if compromised(m, host):
             return RESTORE + host, CLEAN_SERVER
-    if compromised(m, USER2) and just_seen(m, USER2):
-        if (m.scanned >> ENTERPRISE1) & 1 == 0:
-            return REMOVE + USER2, KILL  # if it was in vain, red will go on to Enterprise1 and betray itself
-        return RESTORE + USER2, KEEP
-    if just_seen(m, ENTERPRISE1) and m.host[1] == USER2 and m.activity[1] == EXPLOIT and (m.removed >> USER2) & 1:
-        return RESTORE + USER2, TAKE_BACK
-    if leaderboard and just_seen(m, USER3) and m.activity[0] == EXPLOIT:
-        if (m.restored >> USER3) & 1:
-            return REMOVE + USER3, KILL
-        return RESTORE + USER3, SPOIL
+    action, rule = defend_easy_targets(m, leaderboard)
+    if rule != WAIT:
+        return action, rule
     for host in (ENTERPRISE1, ENTERPRISE2, USER2):
-        if just_seen(m, host) and m.activity[0] == SCAN and (m.restored >> host) & 1 and m.decoys[host] == 0:
+        if holds(m.restored, host) and m.decoys[host] == 0 and just_seen(m, host, SCAN):
             return RESTORE + host, UNSEEN
-    windows = m.host[0] == ENTERPRISE1 or m.host[0] == ENTERPRISE2
-    loud = (m.decoys[USER2] or not (m.scanned >> USER2) & 1) and (m.decoys[ENTERPRISE0] or not (m.scanned >> ENTERPRISE0) & 1)
-    if windows and (m.again >> m.host[0]) & 1 and m.activity[0] == SCAN and m.age[0] == (1 if loud else 2) and m.fixed_age > m.age[0]:
+    if silent_break_in(m):
         return RESTORE + m.host[0], SILENCE
-    for host in (USER2, USER3):
-        if m.idle[host] == LONGEST_IDLE and (m.scanned >> host) & 1 and ((host == USER2 and m.decoys[host]) or (host == USER3 and leaderboard and (m.restored >> host) & 1)):
-            return RESTORE + host, ABSENT
     for host in (USER2, ENTERPRISE1, ENTERPRISE0, ENTERPRISE2):
-        if (m.scanned >> host) & 1 == 0 and next_decoy(m, host) != SLEEP and m.decoys[host] & 1 << APACHE == 0:
+        full = holds(m.decoys[host], APACHE) or next_decoy(m, host) == SLEEP
+        if not holds(m.scanned, host) and not full:
             return next_decoy(m, host), BAIT_SERVERS
     for host in (USER1, USER3, USER4, USER2):
-        again = (m.again >> host) & 1 and host != USER2 and not (leaderboard and host == USER3)
-        if (compromised(m, host) or again) and not just_seen(m, host):
+        again = holds(m.again, host) and host != USER2 and not (leaderboard and host == USER3)
+        if (compromised(m, host) or again) and not (m.host[0] == host and m.age[0] == 0):
             return RESTORE + host, CLEAN_USER
     return SLEEP, WAIT
+
+
+@compiled
+def defend_easy_targets(m: Memory, leaderboard: bool) -> tuple[int, int]:
+    """User2 behind its decoys, and in the leaderboard edition User3, are where Meander may waste its time."""
+    if compromised(m, USER2) and just_seen(m, USER2, EXPLOIT):
+        if not holds(m.scanned, ENTERPRISE1):
+            return REMOVE + USER2, KILL  # if it was in vain, red will go on to Enterprise1 and betray itself
+        return RESTORE + USER2, KEEP
+    betrayed = just_seen(m, ENTERPRISE1, SCAN) and m.host[1] == USER2 and m.activity[1] == EXPLOIT
+    if betrayed and holds(m.removed, USER2):
+        return RESTORE + USER2, TAKE_BACK
+    if leaderboard and just_seen(m, USER3, EXPLOIT):
+        if holds(m.restored, USER3):
+            return REMOVE + USER3, KILL
+        return RESTORE + USER3, SPOIL
+    if m.idle[USER2] >= LONGEST_IDLE and holds(m.scanned, USER2) and m.decoys[USER2] != 0:
+        return RESTORE + USER2, LEFT_ALONE
+    if m.idle[USER3] >= LONGEST_IDLE and leaderboard and holds(m.restored, USER3):
+        return RESTORE + USER3, LEFT_ALONE
+    return SLEEP, WAIT
+
+
+@compiled
+def silent_break_in(m: Memory) -> bool:
+    """Was an attack on a Windows server followed by silence, as an escalation is?
+
+    One step of it is enough where every failure leaves a trace, two where restored hosts lack their decoys.
+    """
+    host = m.host[0]
+    if (host != ENTERPRISE1 and host != ENTERPRISE2) or m.activity[0] != SCAN or not holds(m.again, host):
+        return False
+    silence = 1
+    for other in (USER2, ENTERPRISE0):
+        if m.decoys[other] == 0 and holds(m.scanned, other):
+            silence = 2
+    found: bool = m.age[0] == silence and m.fixed_age > silence
+    return found
 
 
 @compiled

@@ -26,7 +26,7 @@ def compiled(function):  # in workflow_rl Numba compiles these functions; here t
 
 
 def export_agent(
-    policy: str, folder: Path, workflow: str = "", greedy: bool = False, edition: str | None = None
+    policy: str | Path, folder: Path, workflow: str = "", greedy: bool = False, edition: str | None = None
 ) -> dict[str, Any]:
     """Writes agent.py, what it needs, and a README into a new folder, all of it or nothing.
 
@@ -37,7 +37,8 @@ def export_agent(
         greedy: the agent takes the most probable action; a policy that is meant so does anyway.
         edition: of champion and expert; default: current.
     """
-    folder, rules = folder.absolute(), edition_of(policy, edition)
+    policy, folder = str(policy), folder.absolute()
+    rules = edition_of(policy, edition)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already; give a new folder.")
     if policy == EXPERT:

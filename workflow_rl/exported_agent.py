@@ -10,7 +10,7 @@ between. Observations are the 52 numbers of ChallengeWrapper, actions its 145 in
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import struct
 import sys
@@ -145,9 +145,19 @@ def _checked(observation: Any) -> np.ndarray:
 
 def _beside(name: str) -> Any:
     """A module in the folder of this file."""
-    if str(Path(__file__).parent) not in sys.path:
-        sys.path.append(str(Path(__file__).parent))
-    return importlib.import_module(name)
+    path = str(Path(__file__).with_name(f"{name}.py"))
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == path:
+        return known
+    if name == "cage2_expert":
+        _beside("cage2_memory")  # which it imports
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _new_memory() -> Any:

@@ -105,7 +105,7 @@ class ParallelOrderConditionedPPO:
         return next(self.net.parameters()).dtype
 
     def probabilities(self, keys: np.ndarray) -> np.ndarray:
-        """Action probabilities of inputs given as keys (n, n_words); (n, n_actions) float32."""
+        """Action probabilities (n, n_actions), float32, of inputs given as keys (n, n_words) or, of one word, (n,)."""
         with torch.no_grad():
             result: np.ndarray = torch.softmax(self.net.actor(self._inputs(keys)), -1).float().cpu().numpy()
         return result
@@ -143,6 +143,27 @@ class ParallelOrderConditionedPPO:
         self.updates += 1
         return UpdateStats(**stats, distinct_inputs=buffer.n_rows, fast=fast)
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Weights and the optimiser's memory, as plain arrays."""
+        arrays = {f"net.{name}": value.cpu().numpy() for name, value in self.net.state_dict().items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            arrays |= {f"adam.{number}.{name}": value.cpu().numpy() for name, value in state.items()}
+        return arrays | {"scale": self.scale} | self.recent_arrays()
+
+    def restore(self, arrays: dict[str, np.ndarray], updates: int) -> None:
+        """Takes back what :meth:`arrays` gave after so many updates."""
+        self.scale[:], self.updates = arrays["scale"], updates
+        self.restore_recent(arrays)
+        weights = {name[4:]: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("net.")}
+        self.net.load_state_dict(weights)
+        memory: dict[int, dict[str, Any]] = {}
+        for name, value in arrays.items():
+            if name.startswith("adam."):
+                _, number, key = name.split(".")
+                memory.setdefault(int(number), {})[key] = torch.from_numpy(value.copy())
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": memory, "param_groups": groups})
+
     def recent_arrays(self) -> dict[str, np.ndarray]:
         """The batches that are kept for replay, as plain arrays."""
         arrays = {}
@@ -170,7 +191,7 @@ class ParallelOrderConditionedPPO:
         return not self.config.minibatch and buffer.n_rows <= FAST_SHARE * buffer.batch.rows.size
 
     def _inputs(self, keys: np.ndarray) -> torch.Tensor:
-        inputs = torch.from_numpy(unpack_inputs(keys, self.net.n_bits, self.codes))
+        inputs = torch.from_numpy(unpack_inputs(keys.reshape(len(keys), -1), self.net.n_bits, self.codes))
         return inputs.to(self.device, self.dtype)
 
     def _targets(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

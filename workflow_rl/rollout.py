@@ -15,10 +15,10 @@ from workflow_rl.compliance import count_fix, due_type, judge_fix, start_episode
 from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.state import compromised_hosts, reset_one
+from workflow_rl.engine.state import State, compromised_hosts, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.expert import advise
-from workflow_rl.memory import WORD, forget, full_action, remember, view_action, write_bits
+from workflow_rl.memory import WORD, Memory, forget, full_action, remember, view_action, write_bits
 
 KEY_BITS = 52  # word 0 of a key is the packed observation, and above it the number of the workflow
 EMPTY = -1
@@ -153,6 +153,34 @@ def accumulate(inputs: Inputs, row: int) -> None:
 
 
 @compiled
+def write_key(s: State, memory: Memory, task: Task, high: int, key: np.ndarray) -> None:
+    """The policy's input as a key: the memory or the observation, and the number of the workflow, shifted."""
+    if task.remembers:
+        write_bits(memory, key)
+    else:
+        key[0] = s.observation
+    key[0] |= high
+
+
+@compiled
+def expert_action(memory: Memory, task: Task) -> int:
+    """What the expert does, as the view numbers actions."""
+    action = wide(advise(memory, task.leaderboard)[0])
+    return wide(view_action(action)) if task.host_decoy else action
+
+
+@compiled
+def new_row(
+    inputs: Inputs, row: int, actor: Actor, task: Task, memory: Memory, key: np.ndarray, hidden: np.ndarray
+) -> None:
+    """Fills the row of an input that occurs for the first time."""
+    evaluate_actor(actor, key, inputs.cumulative[row], hidden)
+    accumulate(inputs, row)
+    if task.asks:
+        inputs.taught[row] = expert_action(memory, task)
+
+
+@compiled
 def choose(line: np.ndarray, u: float) -> int:
     """The first action whose running sum exceeds ``u`` times the whole, by bisection."""
     level = np.float32(u * line[line.shape[0] - 1])
@@ -206,28 +234,17 @@ def rollout(
         order = task.orders[task.workflows[i]]
         high = wide(task.workflows[i]) << KEY_BITS
         for step in range(batch.rows.shape[1]):
-            if task.remembers:
-                write_bits(memory, key)
-            else:
-                key[0] = s.observation
-            key[0] |= high
+            write_key(s, memory, task, high, key)
             row = find_row(inputs, key, n_rows)
             if row == n_rows:
-                evaluate_actor(actor, key, inputs.cumulative[row], hidden)
-                accumulate(inputs, row)
-                if task.asks:
-                    advised = advise(memory, task.leaderboard)[0]
-                    inputs.taught[row] = view_action(advised) if task.host_decoy else advised
+                new_row(inputs, row, actor, task, memory, key, hidden)
                 n_rows += 1
             generators[i] += word(GOLDEN)
             u = wide(mix(generators[i]) >> word(11)) * SCALE
             chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
-            action = chosen
             if task.teacher:
-                action = advise(memory, task.leaderboard)[0]
-                chosen = view_action(action) if task.host_decoy else action
-            elif task.host_decoy:
-                action = full_action(memory, chosen)
+                chosen = expert_action(memory, task)
+            action = full_action(memory, chosen) if task.host_decoy else chosen
             due = due_type(order, task.masks, compromised_hosts(s, t))
             fixed = wide(task.fixed_type[action])
             batch.rows[i, step], batch.actions[i, step], batch.steps[i, step] = row, chosen, s.step

@@ -196,32 +196,15 @@ class Training:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state as plain arrays."""
-        own = {"latest": self.latest, "scale": self.ppo.scale}
-        return self.ppo_arrays() | self.ppo.recent_arrays() | self.collector.arrays() | own
-
-    def ppo_arrays(self) -> dict[str, np.ndarray]:
-        """Weights and the optimiser's memory."""
-        arrays = {f"net.{name}": value.cpu().numpy() for name, value in self.ppo.net.state_dict().items()}
-        for number, state in self.ppo.optimizer.state_dict()["state"].items():
-            arrays |= {f"adam.{number}.{name}": value.cpu().numpy() for name, value in state.items()}
-        return arrays
+        return self.ppo.arrays() | self.collector.arrays() | {"latest": self.latest}
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Takes back what :meth:`arrays` and :meth:`counters` gave."""
         self.collector.restore(arrays)
-        self.latest[:], self.ppo.scale[:] = arrays["latest"], arrays["scale"]
-        self.ppo.restore_recent(arrays)
-        weights = {name[4:]: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("net.")}
-        self.ppo.net.load_state_dict(weights)
-        memory: dict[int, dict[str, Any]] = {}
-        for name, value in arrays.items():
-            if name.startswith("adam."):
-                _, number, key = name.split(".")
-                memory.setdefault(int(number), {})[key] = torch.from_numpy(value.copy())
-        state = self.ppo.optimizer.state_dict()
-        self.ppo.optimizer.load_state_dict({"state": memory, "param_groups": state["param_groups"]})
+        self.ppo.restore(arrays, meta["update"])
+        self.latest[:] = arrays["latest"]
         self.update, self.streak, self.best = meta["update"], meta["streak"], float(meta["best"])
-        self.since_best, self.ppo.updates = meta["since_best"], meta["update"]
+        self.since_best = meta["since_best"]
 
     def counters(self) -> dict[str, Any]:
         """Counters for the checkpoint."""
