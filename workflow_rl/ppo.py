@@ -16,6 +16,7 @@ from workflow_rl.views import View
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
 CHUNK = 4000  # rows per forward and backward pass of the plain path: stays in the cache
+IMITATION_SPEED = 3.0  # learning rate of imitation, in learning rates: its gradient has no noise
 FAST_SHARE = 0.5  # the fast path pays while distinct inputs are fewer than this share of the transitions
 
 
@@ -135,7 +136,7 @@ class ParallelOrderConditionedPPO:
         data = self._reduce(buffer, advantages, returns) if fast else self._samples(buffer, advantages, returns)
         left = 1.0 - progress if self.config.anneal and not imitate else 1.0
         for group in self.optimizer.param_groups:
-            group["lr"] = self.config.lr * left
+            group["lr"] = self.config.lr * (IMITATION_SPEED if imitate else left)
         anchor = 1.0 if imitate else self.config.anchor
         stats = self._learn(data, _Weights(self.config.entropy * left, anchor, 0.0 if imitate else 1.0))
         if self.config.replay_batches:
