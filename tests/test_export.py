@@ -204,7 +204,7 @@ def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkey
     [
         ([UNIVERSAL, "new"], "the policy follows any workflow: say which one with --workflow."),
         ([UNIVERSAL, "new", "--workflow", "user,enterprise"], "is missing from the workflow"),
-        (["nowhere", "new"], "nowhere: no such file."),
+        (["nowhere", "new"], "unknown policy 'nowhere'; allowed: "),
         ([ROOT / "README.md", "new"], "damaged, or not one of our files"),
         ([UNIVERSAL, "/proc/new", "--workflow", ORDER], "/proc/new: cannot be written"),
     ],

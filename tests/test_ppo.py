@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import sample_actions
+from workflow_rl.views import View
 from workflow_rl.workflow import all_workflows
 
 
@@ -58,6 +60,8 @@ def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows:
     buffer.batch.rewards[:] = -generator.exponential(size=picked.shape)
     buffer.batch.alignment[:] = generator.normal(size=picked.shape)
     buffer.batch.ended[:] = generator.random(picked.shape) < 0.1
+    buffer.batch.steps[:] = generator.integers(100, size=picked.shape)
+    buffer.inputs.taught[: len(used)] = generator.integers(145, size=len(used))
     return buffer
 
 
@@ -83,6 +87,8 @@ BATCHES = {
     "gae_lambda": st.sampled_from([1.0, 0.9]),
     "normalise_advantages": st.booleans(),
     "normalise_returns": st.booleans(),
+    "anchor": st.sampled_from([0.0, 0.1]),
+    "challenge_weights": st.booleans(),
 }
 
 
@@ -96,7 +102,7 @@ def test_the_fast_path_has_the_gradient_of_the_plain_one(
         for path in ("fast", "plain"):
             buffer = random_batch(seed, n_envs, n_steps, n_keys, n_workflows)
             ppo = learner(path, dtype, n_workflows, lr=1e-3, **values)
-            stats = ppo.update(buffer, buffer.keys[np.zeros(n_envs, int)])
+            stats = ppo.update(buffer, buffer.keys[np.zeros(n_envs, int)], imitate=seed % 3 == 0)
             found.append((gradients(ppo), stats))
         (fast, fast_stats), (plain, plain_stats) = found
         assert fast_stats.fast
@@ -127,17 +133,22 @@ def small(path: str, **values: Any) -> TrainConfig:
     return make_config("general", path=path, n_envs=6, update_steps=50, max_steps=25, seed=3, **values)
 
 
+@pytest.mark.parametrize("view", ["plain", "memory"])
+@pytest.mark.parametrize("actions", ["full", "host-decoy"])
 @pytest.mark.parametrize("n_workflows", [0, 3])
-def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int) -> None:
+def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str, actions: str) -> None:
     """The same actions for the same generator state, the same rewards, alignment rewards and episodes."""
-    workflows = all_workflows()[:n_workflows]
-    config = small("auto", red_agent="meander", alignment_lambda=20.0)
+    workflows, seen = all_workflows()[:n_workflows], View(view, actions)
+    config = small("auto", red_agent="meander", alignment_lambda=20.0, view=view, actions=actions)
+    config = replace(config, anchor=0.1 if seen.remembers else 0.0)
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
-    fast = Collector(6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,))
+    fast = Collector(6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, seen.remembers)
     plain = PlainCollector.of(config, workflows, (1,))
-    for _ in range(3):
-        left, right = fast.collect(ppo), plain.collect(ppo)
+    for batch in range(3):
+        left, right = (collector.collect(ppo, seen.remembers and batch == 1) for collector in (fast, plain))
         assert np.array_equal(left.batch.actions, right.batch.actions)
+        assert np.array_equal(left.batch.steps, right.batch.steps)
+        assert np.array_equal(left.inputs.taught[left.batch.rows], right.inputs.taught[right.batch.rows])
         assert np.array_equal(left.keys[left.batch.rows], right.keys[right.batch.rows])
         assert left.batch.rewards == pytest.approx(right.batch.rewards)
         assert left.batch.alignment == pytest.approx(right.batch.alignment, abs=1e-5)
@@ -159,6 +170,25 @@ def test_the_compiled_actor_is_the_networks_own() -> None:
     probabilities = np.diff(running, prepend=0.0, axis=1)
     assert np.abs(probabilities - ppo.probabilities(buffer.keys)).max() < 1e-6
     assert np.array_equal(buffer.inputs.best[: buffer.n_rows], ppo.probabilities(buffer.keys).argmax(axis=1))
+
+
+def test_a_step_weighs_as_much_as_the_challenges_lengths_that_contain_it() -> None:
+    buffer = random_batch(1, 2, 3, 4, 1)
+    buffer.batch.steps[:] = [[0, 29, 30], [49, 50, 99]]
+    plain, weighted = (
+        learner("fast", torch.float64, 1, challenge_weights=flag)._targets(buffer, buffer.keys[np.zeros(2, int)])[0]
+        for flag in (False, True)
+    )
+    assert weighted / plain == pytest.approx(np.array([[3, 3, 2], [2, 1, 1]]) / 2)
+
+
+def test_imitation_makes_the_experts_actions_the_most_probable_ones() -> None:
+    for path in ("fast", "plain"):
+        ppo = learner(path, torch.float32, 1, lr=0.003, epochs=4)
+        for _ in range(60):
+            buffer = random_batch(7, 4, 30, 6, 1)
+            ppo.update(buffer, buffer.keys[np.zeros(4, int)], imitate=True)
+        assert np.array_equal(ppo.probabilities(buffer.keys).argmax(axis=1), buffer.inputs.taught[: buffer.n_rows])
 
 
 def test_widening_a_general_policy_for_a_workflow_changes_nothing_at_first() -> None:

@@ -128,9 +128,10 @@ def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
     return read_tensors(path / "policy.safetensors")[0]
 
 
+@pytest.mark.parametrize("view", ["plain", "memory"])
 @pytest.mark.parametrize("path", ["auto", "plain"])
-def test_batches_kept_for_replay_survive_a_checkpoint(path: str, tmp_path: Path) -> None:
-    config = small(preset="general", replay_batches=2, path=path, max_episodes=20)
+def test_batches_kept_for_replay_and_memories_survive_a_checkpoint(path: str, view: str, tmp_path: Path) -> None:
+    config = small(preset="general", replay_batches=2, path=path, max_episodes=20, view=view, update_steps=35)
     whole = Training(config, "main", None)
     for _ in range(3):
         whole.step()

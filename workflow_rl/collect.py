@@ -15,7 +15,7 @@ from workflow_rl.expert import advice
 from workflow_rl.game import Game
 from workflow_rl.memory import MEMORY_DTYPE
 from workflow_rl.ppo import ParallelOrderConditionedPPO
-from workflow_rl.rollout import KEY_BITS, Task, rollout, sample_actions
+from workflow_rl.rollout import KEY_BITS, Found, Task, World, rollout, sample_actions
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import PLAIN, View, forget_some, view_actions, with_view
@@ -99,9 +99,10 @@ class Collector:
         buffer = self.buffer
         self.violations[:] = 0
         buffer.n_rows, buffer.n_finished = rollout(
-            self.game.states, self.game.tables, self.generators, self.memories, ppo.net.compiled_actor(ppo.codes),
-            self.task._replace(asks=self.asks, teacher=teacher), self.episodes, buffer.inputs, buffer.batch,
-            buffer.finished, self.violations,
+            World(self.game.states, self.game.tables, self.generators, self.memories, self.episodes),
+            ppo.net.compiled_actor(ppo.codes),
+            self.task._replace(asks=self.asks, teacher=teacher),
+            Found(buffer.inputs, buffer.batch, buffer.finished, self.violations),
         )  # fmt: skip
         return buffer
 

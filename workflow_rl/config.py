@@ -93,6 +93,7 @@ class TrainConfig:
 ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
 MOST_PROCESSES = 10_000
 _DOCUMENTS: dict[str, Any] = {"alignment_lambda": 30.0, "warm_start": "none", "steady_updates": 1, "margin": 0.0}
+_REMEMBERS: dict[str, Any] = {"view": "memory", "actions": "host-decoy"}
 PRESETS: dict[str, dict[str, Any]] = {
     "workflow": {},  # warm_start: by opponent, see make_config
     "general": {"warm_start": "none", "max_episodes": 3000, "lr": 0.003, "entropy": 0.01, "anneal": True},
@@ -106,7 +107,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "parallel-25": _DOCUMENTS | {"n_envs": 25, "min_episodes": 10},
     "parallel-200": _DOCUMENTS,
     "aggressive": _DOCUMENTS | {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
-    "original": {"warm_start": "none", "epochs": 6, "max_episodes": 500},
+    "original": _REMEMBERS | {"warm_start": "none", "epochs": 6, "max_episodes": 500},
+    "champion": _REMEMBERS | {
+        "warm_start": "none", "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 2250,
+        "max_episodes": 320, "imitate_updates": 80, "anchor": 0.01, "lr": 0.001, "epochs": 8, "gamma": 0.98,
+        "gae_lambda": 0.9, "anneal": True, "challenge_weights": True, "greedy": True,
+    },
 }  # fmt: skip
 PRESET_WORDS = {
     "workflow": "one workflow, from a warm start; the default with --workflow",
@@ -118,7 +124,8 @@ PRESET_WORDS = {
     "parallel-25": "the documents' first parallel version",
     "parallel-200": "the documents' current configuration, from scratch",
     "aggressive": "500 environments, at most 20 episodes each",
-    "original": "the original train.py: no workflow, 20,000 steps per update, 100,000 episodes",
+    "original": "the original train.py: no workflow, a memory, 20,000 steps per update, 100,000 episodes",
+    "champion": "no workflow, all opponents at once: imitates the expert, then improves on it by its own play",
 }
 
 
@@ -167,7 +174,7 @@ class SearchConfig:
 
 
 SEARCH_FIELDS = tuple(item for item in fields(SearchConfig) if item.name != "train")
-NO_SEARCH = ("general", "universal", "original")  # presets that train no single workflow
+NO_SEARCH = ("general", "universal", "original", "champion")  # presets that train no single workflow
 TASK_FIELDS = ("workflow", "universal")  # the search's business, not the user's
 
 

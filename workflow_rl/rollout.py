@@ -58,6 +58,25 @@ class Batch(NamedTuple):
     ended: np.ndarray  # bool: the episode ended with this step
 
 
+class World(NamedTuple):
+    """What goes on from batch to batch, changed in place; (n_envs,) each but for the tables."""
+
+    states: np.ndarray  # of STATE_DTYPE
+    tables: np.ndarray  # (1,) of TABLES_DTYPE
+    generators: np.ndarray  # uint64: the policy's own chance
+    memories: np.ndarray  # of MEMORY_DTYPE; (1,) and left alone if none is kept
+    episodes: np.ndarray  # of EPISODE_DTYPE: running counts
+
+
+class Found(NamedTuple):
+    """What a rollout writes."""
+
+    inputs: Inputs  # cleared and filled
+    batch: Batch
+    finished: np.ndarray  # of EPISODE_DTYPE, with room for every episode that can end
+    violations: np.ndarray  # (n_types, n_types) int64, added to: fixed type, type that was due
+
+
 class Task(NamedTuple):
     """What the rollout needs to know beside the weights."""
 
@@ -195,42 +214,18 @@ def choose(line: np.ndarray, u: float) -> int:
 
 
 @compiled
-def rollout(
-    states: np.ndarray,
-    tables: np.ndarray,
-    generators: np.ndarray,
-    memories: np.ndarray,
-    actor: Actor,
-    task: Task,
-    episodes: np.ndarray,
-    inputs: Inputs,
-    batch: Batch,
-    finished: np.ndarray,
-    violations: np.ndarray,
-) -> tuple[int, int]:
-    """Plays ``batch.rows.shape[1]`` steps of every environment with the actor's policy.
-
-    Args:
-        states: (n_envs,) of STATE_DTYPE, changed in place.
-        tables: (1,) of TABLES_DTYPE.
-        generators: (n_envs,) uint64, the policy's own chance, changed in place.
-        memories: (n_envs,) of MEMORY_DTYPE, changed in place; (1,) and left alone if none is kept.
-        actor: weights.
-        task: workflows, compliance, length of episodes, view.
-        episodes: (n_envs,) of EPISODE_DTYPE, running counts, changed in place.
-        inputs: distinct inputs; cleared and filled.
-        batch: transitions, written.
-        finished: of EPISODE_DTYPE with room for every episode that can end, written.
-        violations: (n_types, n_types) int64, added to: fixed type, type that was due.
+def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, int]:
+    """Plays ``found.batch.rows.shape[1]`` steps of every environment with the actor's policy.
 
     Returns the number of distinct inputs and of episodes that ended.
     """
-    t, hidden = tables[0], np.empty((2, actor.second.shape[0]), np.float32)
+    inputs, batch, t = found.inputs, found.batch, world.tables[0]
+    hidden = np.empty((2, actor.second.shape[0]), np.float32)
     key = np.zeros(inputs.keys.shape[1], np.int64)
     inputs.slots[:] = EMPTY
     n_rows, n_finished = 0, 0
-    for i in range(states.shape[0]):
-        s, episode, memory = states[i], episodes[i], memories[i if task.tracks else 0]
+    for i in range(world.states.shape[0]):
+        s, episode, memory = world.states[i], world.episodes[i], world.memories[i if task.tracks else 0]
         order = task.orders[task.workflows[i]]
         high = wide(task.workflows[i]) << KEY_BITS
         for step in range(batch.rows.shape[1]):
@@ -239,8 +234,8 @@ def rollout(
             if row == n_rows:
                 new_row(inputs, row, actor, task, memory, key, hidden)
                 n_rows += 1
-            generators[i] += word(GOLDEN)
-            u = wide(mix(generators[i]) >> word(11)) * SCALE
+            world.generators[i] += word(GOLDEN)
+            u = wide(mix(world.generators[i]) >> word(11)) * SCALE
             chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
             if task.teacher:
                 chosen = expert_action(memory, task)
@@ -249,7 +244,7 @@ def rollout(
             fixed = wide(task.fixed_type[action])
             batch.rows[i, step], batch.actions[i, step], batch.steps[i, step] = row, chosen, s.step
             reward = step_one(s, t, action, sample(s)) / 10.0
-            bonus = count_fix(episode, violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda)
+            bonus = count_fix(episode, found.violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda)
             episode.total += reward
             episode.alignment += bonus
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
@@ -258,7 +253,7 @@ def rollout(
                 remember(memory, action, s.observation)
             if batch.ended[i, step]:
                 episode.env = i
-                finished[n_finished] = episode
+                found.finished[n_finished] = episode
                 n_finished += 1
                 start_episode(episode)
                 reset_one(s, t)

@@ -242,8 +242,8 @@ def check_task(config: TrainConfig) -> None:
             raise UserError(
                 f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
             )
-    if asks_expert(config) and not View(config.view, config.actions).tracks:
-        raise UserError("the expert to imitate needs a memory: use --view memory or --actions host-decoy.")
+    if asks_expert(config) and not View(config.view, config.actions).remembers:
+        raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
 

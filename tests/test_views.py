@@ -1,0 +1,152 @@
+"""Views of the game as wrappers: the same promises on our engine and on genuine CybORG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers import assert_refused, run
+from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
+from workflow_rl.config import make_config
+from workflow_rl.evaluate_command import DATA
+from workflow_rl.memory import N_BITS, N_HOST_DECOY
+from workflow_rl.policy import OrderConditionedActorCritic
+from workflow_rl.policy_evaluation import network_policy
+from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
+from workflow_rl.trainer import check_task
+from workflow_rl.views import PLAIN, View, ViewedEnvs, unpack_words, with_view
+
+MEMORY = View("memory", "host-decoy")
+
+
+@pytest.fixture(params=["native", "cyborg"])
+def make(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Makes environments of a simulator, which are closed after the test."""
+    if request.param == "cyborg":
+        pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+    made: list[Any] = []
+
+    def envs(num_envs: int, view: View, **options: Any) -> ViewedEnvs:
+        plain = (CageVectorEnv if request.param == "native" else CyborgVectorEnv)(num_envs, **options)
+        viewed = ViewedEnvs(plain, view)
+        made.append(viewed)
+        return viewed
+
+    yield envs
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize("view", [MEMORY, View("plain", "host-decoy"), View("memory", "full")])
+def test_a_view_keeps_the_promises_of_a_vector_environment(make: Any, view: View) -> None:
+    envs = make(3, view, max_steps=7, red_agent="bline,meander,sleep")
+    observations, _ = envs.reset(seed=4)
+    assert observations.shape == (3, view.n_bits)
+    assert envs.single_action_space.n == view.n_actions
+    for step in range(1, 16):
+        before = envs.packed_observations
+        actions = np.random.default_rng(step).integers(view.n_actions, size=3)
+        observations, rewards, _, truncated, infos = envs.step(actions)
+        assert observations in envs.observation_space
+        assert np.array_equal(observations, unpack_words(view.keys(envs.packed_observations), view.n_bits))
+        assert rewards.shape == (3,)
+        assert truncated.all() == (step % 7 == 0)
+        if truncated.all():  # the memory begins anew, the last observation still has it
+            assert all(last.shape == (view.n_bits,) for last in infos["final_obs"])
+            assert not envs.memories["scanned"].any()
+            assert not np.array_equal(before, envs.packed_observations) or not view.remembers
+    assert envs.memories["decoys"].any()
+
+
+def test_both_simulators_show_the_same_to_a_policy_with_a_memory() -> None:
+    """The champion plays genuine CybORG; the engine's memories are fed with what it sees and must not differ."""
+    pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+    policy = network_policy(DATA / "champion-current.safetensors", "")
+    with closing(ViewedEnvs(CyborgVectorEnv(1, red_agent="meander", max_steps=None), View("memory", "full"))) as envs:
+        envs.reset(seed=[3])
+        for _ in range(40):
+            action = policy(envs.packed_observations, np.random.default_rng(0))
+            envs.step(action)
+        assert envs.memories["foe"].tolist() == [2]
+        assert envs.memories["observation"].tolist() == envs.envs.packed_observations.tolist()
+
+
+def test_only_the_environments_asked_for_forget(make: Any) -> None:
+    envs = make(3, MEMORY, max_steps=None)
+    envs.reset(seed=0)
+    envs.step([27 + 10] * 3)
+    envs.reset(options={"reset_mask": np.array([True, False, False])})
+    assert (envs.memories["decoys"].sum(axis=1) > 0).tolist() == [False, True, True]
+
+
+def test_a_view_goes_on_from_its_state_arrays(make: Any) -> None:
+    envs, other = make(2, MEMORY, max_steps=30), make(2, MEMORY, max_steps=30)
+    envs.reset(seed=1)
+    for step in range(10):
+        envs.step([step, 52 - step])
+    other.reset(seed=2)
+    other.restore_state_arrays(envs.state_arrays())
+    for step in range(10):
+        left, right = envs.step([step + 20, step + 30]), other.step([step + 20, step + 30])
+        assert np.array_equal(left[0], right[0])
+        assert np.array_equal(left[1], right[1])
+
+
+@pytest.mark.parametrize("actions", [[0, 53], [-1, 0], [0.5, 0], [0]])
+def test_actions_that_a_view_has_not_are_refused(actions: Any) -> None:
+    envs = ViewedEnvs(CageVectorEnv(2), MEMORY)
+    envs.reset(seed=0)
+    with pytest.raises(UserError, match=r"does not exist; allowed: 0 to 52|whole numbers|must have the shape"):
+        envs.step(actions)
+
+
+def test_a_plain_view_is_the_environment_itself() -> None:
+    envs = CageVectorEnv(2)
+    assert with_view(envs, PLAIN) is envs
+    with pytest.raises(UserError, match="unknown view 'all'; allowed: plain, memory"):
+        View("all")
+    with pytest.raises(UserError, match="unknown action view 'none'; allowed: full, host-decoy"):
+        View("plain", "none")
+
+
+def saved(path: Path, view: View, edition: str = "current", **sizes: int) -> Path:
+    sizes = {"n_bits": view.n_bits, "n_code": 0, "n_actions": view.n_actions} | sizes
+    save_policy(path, PolicyFile(OrderConditionedActorCritic(**sizes), "", False, "bline", edition, view, True))
+    return path
+
+
+def test_a_policy_file_says_its_view_and_older_ones_are_plain(tmp_path: Path) -> None:
+    found = load_policy(saved(tmp_path / "policy", MEMORY, "leaderboard"))
+    assert (found.view, found.edition, found.greedy) == (MEMORY, "leaderboard", True)
+    assert (found.net.n_bits, found.net.n_actions) == (N_BITS, N_HOST_DECOY)
+    old = load_policy(DATA / "universal-bline-0.safetensors")
+    assert (old.view, old.greedy) == (PLAIN, False)
+
+
+def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "policy", MEMORY, "leaderboard")
+    sentence = "the policy was trained for the leaderboard edition, not for the current one."
+    assert_refused(run("evaluate", path, "--edition", "current"), sentence)
+    assert_refused(run("watch", path, "--edition", "current"), sentence)
+    assert_refused(run("export", path, tmp_path / "agent", "--edition", "current"), sentence)
+    assert run("evaluate", path, "--episodes", "2").returncode == 0  # its own edition is the default
+    order = "user,op_server,enterprise,op_host,defender"
+    words = "the warm start has view memory with host-decoy actions, but view plain with full actions was asked for."
+    assert_refused(run("train", "--workflow", order, "--warm-start", path, cwd=tmp_path), words)
+    with pytest.raises(UserError, match="the warm start has view plain with full actions, but view memory with full"):
+        check_task(make_config(workflow=order, view="memory"))
+    with pytest.raises(UserError, match="who imitates it needs one: use --view memory"):
+        check_task(make_config("general", imitate_updates=1))
+    assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, memory.")
+    assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")
+
+
+def test_a_file_whose_sizes_are_not_those_of_its_view_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "policy", MEMORY, n_bits=52)
+    words = "a policy of 52 + 0 inputs and 53 actions does not fit the view memory with host-decoy actions."
+    assert_refused(run("evaluate", path), words)
