@@ -39,8 +39,9 @@ def small(**values: Any) -> TrainConfig:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_trains_end_to_end_from_the_command_line(preset: str, tmp_path: Path) -> None:
     short = ["--max-episodes", "2", "--min-episodes", "1", "--n-eval-episodes", "4", "--warm-updates", "1"]
-    task = [] if preset in ("general", "original", "universal") else ["--workflow", WORKFLOW]
-    short += ["--n-envs", "120"] if preset == "universal" else []
+    task = [] if preset in ("general", "original", "universal", "champion") else ["--workflow", WORKFLOW]
+    short += ["--n-envs", "120"] if preset in ("universal", "champion") else []
+    short += ["--n-eval-episodes", "10"] if preset == "champion" else []
     result = run_json("train", "--preset", preset, *task, *short, "--run-dir", tmp_path / "run", "--no-tensorboard")
     wanted = {
         "workflow", "compliance", "counted_fixes", "mean_return", "standard_error", "updates", "episodes",
@@ -61,7 +62,11 @@ def test_presets_have_the_sizes_of_the_documents() -> None:
     assert sizes["parallel-200"] == (200, 20_000, 4)
     assert sizes["aggressive"] == (500, 50_000, 4)
     assert sizes["original"] == (200, 20_000, 6)
-    assert make_config("original").max_episodes * 200 == 100_000
+    original, champion = make_config("original"), make_config("champion")
+    assert original.max_episodes * 200 == 100_000
+    for preset in (original, champion):
+        assert (preset.view, preset.actions, preset.conditioned) == ("memory", "host-decoy", False)
+    assert set(champion.red_agent.split(",")) == {"bline", "meander", "sleep"}
     assert config_from_json(json.loads(json.dumps(config_to_json(make_config("standard"))))) == make_config("standard")
 
 

@@ -224,7 +224,10 @@ def _mean(values: np.ndarray) -> float | None:
 def check_task(config: TrainConfig) -> None:
     """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
     scenario = load_scenario()
-    parse_red_agents(config.red_agent)
+    n_reds = len(parse_red_agents(config.red_agent))
+    for name in ("n_envs", "n_eval_episodes"):
+        if getattr(config, name) < n_reds:
+            raise UserError(f"{name} {getattr(config, name)} is too small for {n_reds} red agents; each needs one.")
     check_choice("edition", config.edition, scenario.editions)
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:

@@ -1,0 +1,240 @@
+"""The defenders of the results page: how well they defend, where that holds, and why old scores could not be repeated.
+
+    python -m benchmarks.champion table       # expert, learned and original by the official protocol, both editions
+    python -m benchmarks.champion cyborg      # the same games on csle-cyborg (current edition), beside the engine
+    python -m benchmarks.champion original    # trains the preset `original` against both attackers, for the table
+    python -m benchmarks.champion editions    # each defender by the rules of the edition it was not made for
+    python -m benchmarks.champion wrapper     # observations as the winning entry's own wrapper makes them
+    python -m benchmarks.champion clock       # what an expert that knew the length of the episode would save
+    python -m benchmarks.champion repeat      # trains both champions again from their stored seed and compares
+
+Each writes benchmarks/results/champion_<name>.json.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.results import write_result
+from workflow_rl.backends import NATIVE, Backend
+from workflow_rl.config import CHALLENGE_LENGTHS, make_config
+from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
+from workflow_rl.engine.tables import EXPLOIT, SCAN
+from workflow_rl.env import CageVectorEnv
+from workflow_rl.evaluate_command import DATA, challenge
+from workflow_rl.evaluation import Policy, evaluate_table, reference_policy, view_of
+from workflow_rl.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
+from workflow_rl.policy_evaluation import network_policy
+from workflow_rl.policy_file import load_policy
+from workflow_rl.run_store import Run
+from workflow_rl.trainer import train_workflow
+from workflow_rl.views import forget_some, remember_all
+
+EDITIONS = ("current", "leaderboard")
+REDS = ("bline", "meander", "sleep")
+GAMES, CYBORG_GAMES, SEED = 10_000, 500, 20_261_116  # a seed that nothing was chosen by
+ORIGINAL = Path(tempfile.gettempdir()) / "workflow_rl-original"
+
+
+def champion(edition: str) -> Policy:
+    """The champion that comes with the package."""
+    return network_policy(DATA / f"champion-{edition}.safetensors", "")
+
+
+def short(table: dict[str, Any]) -> dict[str, Any]:
+    """Cells and totals only."""
+    return {name: table[name] for name in ("cells", "total", "total_standard_error")}
+
+
+def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = GAMES) -> dict[str, Any]:
+    """The official table of a defender by name."""
+    return challenge(policy, edition, games, SEED, False, "", backend, lambda _: None)
+
+
+def measure_table() -> dict[str, Any]:
+    """Needs the run of `original` for each edition and attacker, which `original` makes."""
+    found: dict[str, Any] = {}
+    for edition in EDITIONS:
+        found[edition] = {name: short(official(name, edition)) for name in ("champion", "expert")}
+        found[edition]["original"] = short(_original(edition))
+    return {"games": GAMES, "seed": SEED, "editions": found}
+
+
+def _original(edition: str) -> dict[str, Any]:
+    """Specialists that know their opponent: each plays the one that it was trained against, and nobody Sleep."""
+    cells: dict[str, Any] = {}
+    total = errors = 0.0
+    for red in ("bline", "meander"):
+        table = evaluate_table(
+            network_policy(ORIGINAL / f"{edition}-{red}", ""), red, edition, GAMES, SEED, lambda _: None
+        )
+        cells |= table["cells"]
+        total, errors = total + table["total"], errors + table["total_standard_error"] ** 2
+    return {"cells": cells, "total": total, "total_standard_error": errors**0.5}
+
+
+def measure_original() -> dict[str, Any]:
+    """The preset `original` as it is: 100,000 episodes against one attacker."""
+    tasks = [(edition, red) for edition in EDITIONS for red in ("bline", "meander")]
+    found: dict[str, Any] = {edition: {} for edition in EDITIONS}
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        for (edition, red), result in zip(tasks, pool.map(_train_original, *zip(*tasks, strict=True)), strict=True):
+            found[edition][red] = result
+    return found
+
+
+def _train_original(edition: str, red: str) -> dict[str, Any]:
+    config = make_config("original", red_agent=red, edition=edition)
+    with closing(Run.create(ORIGINAL / f"{edition}-{red}", config)) as run:
+        return asdict(train_workflow(config, run)) | {"run": ""}
+
+
+def measure_cyborg() -> dict[str, Any]:
+    """The official table on genuine CybORG."""
+    backend = Backend("cyborg", jobs=2)
+    found = {}
+    for name in ("champion", "expert"):
+        table = official(name, "current", backend, CYBORG_GAMES)
+        apart = [value for row in table["difference"].values() for value in row.values()]
+        largest = max((abs(value) for value in apart if value is not None), default=0.0)
+        found[name] = short(table) | {"native": table["native"], "difference": table["difference"]}
+        found[name] |= {"largest_difference": largest, "cyborg": table["cyborg"]}
+    return {"games": CYBORG_GAMES, "seed": SEED, "policies": found}
+
+
+def measure_editions() -> dict[str, Any]:
+    """Defenders made for one edition by the rules of either."""
+    found: dict[str, Any] = {}
+    for rules in EDITIONS:
+        for made_for in EDITIONS:
+            blues = {"champion": champion(made_for), "expert": reference_policy("expert", edition=made_for)}
+            for name, blue in blues.items():
+                table = evaluate_table(blue, ",".join(REDS), rules, GAMES, SEED, lambda _: None)
+                found.setdefault(name, {}).setdefault(rules, {})[f"made for {made_for}"] = short(table)
+    return {"games": GAMES, "seed": SEED, "policies": found}
+
+
+def play(
+    blue: Policy, red: str, edition: str, n_games: int, seen: Callable[..., np.ndarray], act: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """Returns (n_games, 3) where ``seen`` changes the observations and ``act`` the actions."""
+    envs = CageVectorEnv(n_games, red_agent=red, edition=edition, max_steps=None)
+    envs.reset(seed=(np.arange(n_games) + SEED).tolist())
+    memories, generator = np.zeros(n_games, MEMORY_DTYPE), np.random.default_rng(SEED)
+    forget_some(memories, np.ones(n_games, bool))
+    packed, total, returns = envs.packed_observations, np.zeros(n_games), []
+    for step in range(1, max(CHALLENGE_LENGTHS) + 1):
+        actions = act(blue(memories if view_of(blue).remembers else packed, generator), step)
+        total += envs.step(actions)[1]
+        packed = seen(envs.packed_observations, envs.snapshot(), memories, actions)
+        remember_all(memories, actions, packed)
+        if step in CHALLENGE_LENGTHS:
+            returns.append(total.copy())
+    return np.stack(returns, axis=1)
+
+
+def as_the_winners_wrapper(
+    packed: np.ndarray, states: np.ndarray, memories: np.ndarray, actions: np.ndarray
+) -> np.ndarray:
+    """A decoy that blue places in the same step hides nothing: what the challenge's wrapper shows as None is a Scan."""
+    hosts, decoys = (actions - FIRST_DECOY) % N_HOSTS, (actions - FIRST_DECOY) // N_HOSTS
+    placing = (actions >= FIRST_DECOY) & (actions < RESTORE)
+    new = placing & (memories["decoys"][np.arange(len(actions)), hosts] >> decoys & 1 == 0)
+    placed = new & (states["decoys"][np.arange(len(actions)), hosts] >> np.where(placing, decoys, 0) & 1 == 1)
+    scanned = (states["red_action"] == SCAN) & (states["scan_empty"] == 0)
+    unseen = (states["red_action"] == EXPLOIT) & np.isin(states["exploit_result"], (SESSION, NOT_EXPLOITABLE))
+    hidden = placed & (scanned | unseen) & (states["red_target"] == hosts) & (packed >> (4 * hosts) & 3 == 0)
+    return np.where(hidden, packed | 1 << (4 * hosts), packed)
+
+
+def measure_wrapper() -> dict[str, Any]:
+    """The same games and defenders under both wrappers; differences have the error of paired games."""
+    found: dict[str, Any] = {}
+    for edition in EDITIONS:
+        general = {red: network_policy(ORIGINAL / f"{edition}-{red}", "") for red in ("bline", "meander")}
+        blues = {"champion": champion(edition), "expert": reference_policy("expert", edition=edition)}
+        for name in (*blues, "original"):
+            tables, apart = [], []
+            for red in ("bline", "meander"):
+                blue = blues.get(name) or general[red]
+                both = [
+                    play(blue, red, edition, GAMES, seen, lambda actions, _: actions)
+                    for seen in (lambda packed, *_: packed, as_the_winners_wrapper)
+                ]
+                tables.append(both)
+                apart.append((both[1] - both[0]).sum(axis=1))
+            totals = [sum(float(pair[i].mean(axis=0).sum()) for pair in tables) for i in (0, 1)]
+            error = float(np.sqrt(sum(one.var(ddof=1) / len(one) for one in apart)))
+            found.setdefault(edition, {})[name] = {
+                "challenge_wrapper": totals[0],
+                "winners_wrapper": totals[1],
+                "difference": totals[1] - totals[0],
+                "standard_error": error,
+            }
+    return {"games": GAMES, "seed": SEED, "editions": found}
+
+
+def measure_clock() -> dict[str, Any]:
+    """An expert that stops to restore user hosts some steps, and anything in the very last step, before the end.
+
+    Each length is played on its own, with the number of steps that is best for it: what the length is worth to know.
+    """
+    found: dict[str, Any] = {}
+    for edition in EDITIONS:
+        expert, saved = reference_policy("expert", edition=edition), {}
+        for red in ("bline", "meander"):
+            plain = play(expert, red, edition, GAMES, lambda packed, *_: packed, lambda actions, _: actions)
+            for column, length in enumerate(CHALLENGE_LENGTHS):
+                best = float(plain[:, column].mean())
+                for quiet in (2, 5, 10, 15, 20):
+
+                    def act(actions: np.ndarray, step: int, length: int = length, quiet: int = quiet) -> np.ndarray:
+                        user = actions >= RESTORE + USER0
+                        stop = (user & (step > length - quiet)) | ((actions >= RESTORE) & (step == length))
+                        return np.where(stop, 0, actions)
+
+                    returns = play(expert, red, edition, GAMES, lambda packed, *_: packed, act)
+                    best = max(best, float(returns[:, column].mean()))
+                saved[f"{red} {length}"] = best - float(plain[:, column].mean())
+        found[edition] = {"by_cell": saved, "total": sum(saved.values())}
+    return {"games": GAMES, "seed": SEED, "editions": found}
+
+
+def measure_repeat() -> dict[str, Any]:
+    """Trains the champions of both editions with the stored seed and compares the weights with those that ship."""
+    found = {}
+    for edition in EDITIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            config = replace(make_config("champion"), edition=edition)
+            with closing(Run.create(Path(folder) / "run", config)) as run:
+                result = train_workflow(config, run)
+            mine, theirs = load_policy(Path(folder) / "run"), load_policy(DATA / f"champion-{edition}.safetensors")
+            weights = [(a, b) for a, b in zip(mine.net.parameters(), theirs.net.parameters(), strict=True)]
+            found[edition] = asdict(result) | {"run": ""}
+            found[edition]["same_weights"] = all(bool((a == b).all()) for a, b in weights)
+    return found
+
+
+def main(name: str) -> None:
+    """Measures and stores."""
+    measures = {
+        "table": measure_table, "cyborg": measure_cyborg, "original": measure_original, "editions": measure_editions,
+        "wrapper": measure_wrapper, "clock": measure_clock, "repeat": measure_repeat,
+    }  # fmt: skip
+    if name not in measures:
+        sys.exit(f"say what to measure: {', '.join(measures)}")
+    print(write_result(f"champion_{name}", f"python -m benchmarks.champion {name}", measures[name]()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")
