@@ -11,13 +11,13 @@ from workflow_rl.backends import Backend, make_envs
 from workflow_rl.buffer import ParallelTrajectoryBuffer
 from workflow_rl.compliance import EPISODE_DTYPE, Compliance, type_masks
 from workflow_rl.config import TrainConfig
-from workflow_rl.expert import advice
 from workflow_rl.game import Game
 from workflow_rl.memory import MEMORY_DTYPE
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import KEY_BITS, Found, Task, World, rollout, sample_actions
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, teach_all
 from workflow_rl.views import PLAIN, View, forget_some, view_actions, with_view
 from workflow_rl.workflow import Workflow, all_workflows
 
@@ -41,7 +41,7 @@ def workflows_of(config: TrainConfig) -> tuple[Workflow, ...]:
     return (Workflow.parse(config.workflow),) if config.workflow else ()
 
 
-def asks_expert(config: TrainConfig) -> bool:
+def asks_teacher(config: TrainConfig) -> bool:
     """Does the training learn from the expert?"""
     return config.imitate_updates > 0 or config.anchor > 0
 
@@ -61,7 +61,8 @@ class Collector:
         purpose: further numbers that keep this collector's chance apart from others' of the same seed.
         greedy: play the most probable action.
         view: of the policy.
-        asks: note what the expert would do.
+        asks: note what the teacher would do, who is the expert but for the
+        exceptions: situations with another action.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Collector:
         greedy: bool = False,
         view: View = PLAIN,
         asks: bool = False,
+        exceptions: Exceptions = NO_EXCEPTIONS,
     ) -> None:
         scenario = load_scenario()
         self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
@@ -91,11 +93,12 @@ class Collector:
         self.violations = np.zeros((len(scenario.unit_types),) * 2, np.int64)
         strength = alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, edition
-        )
+            scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, edition,
+            exceptions,
+        )  # fmt: skip
 
     def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
-        """Plays one batch with the policy of ``ppo``; with a teacher the expert plays and the policy looks on."""
+        """Plays one batch with the policy of ``ppo``; with ``teacher`` that one plays and the policy looks on."""
         buffer = self.buffer
         self.violations[:] = 0
         buffer.n_rows, buffer.n_finished = rollout(
@@ -143,6 +146,7 @@ def make_task(
     greedy: bool,
     view: View = PLAIN,
     edition: str = "current",
+    exceptions: Exceptions = NO_EXCEPTIONS,
 ) -> Task:
     """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
     orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
@@ -150,7 +154,7 @@ def make_task(
     return Task(
         numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), greedy,
         view.tracks, view.remembers, view.actions == "host-decoy", False, False,
-        edition == "leaderboard",
+        edition == "leaderboard", exceptions,
     )  # fmt: skip
 
 
@@ -167,6 +171,7 @@ class PlainCollector:
         greedy: play the most probable action.
         row_by_row: ask the network for one environment at a time; arithmetic on several at once is rounded otherwise,
             and what an environment plays must not depend on how many there are.
+        exceptions: of the teacher.
     """
 
     def __init__(
@@ -176,6 +181,7 @@ class PlainCollector:
         workflows: tuple[Workflow, ...],
         greedy: bool = False,
         row_by_row: bool = False,
+        exceptions: Exceptions = NO_EXCEPTIONS,
     ) -> None:
         scenario, n, view = envs.scenario, envs.num_envs, View(config.view, config.actions)
         self.view, self.config, self.row_by_row = view, config, row_by_row
@@ -183,24 +189,30 @@ class PlainCollector:
         self.buffer = ParallelTrajectoryBuffer(
             n, config.update_steps, view.n_actions, config.max_steps, False, view.n_words
         )
-        self.steps, self.asks = np.zeros(n, np.int16), asks_expert(config)
+        self.steps, self.asks = np.zeros(n, np.int16), asks_teacher(config)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition
+            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition, exceptions
         )
         self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 
     @classmethod
-    def of(cls, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...]) -> PlainCollector:
+    def of(
+        cls,
+        config: TrainConfig,
+        workflows: tuple[Workflow, ...],
+        purpose: tuple[int, ...],
+        exceptions: Exceptions = NO_EXCEPTIONS,
+    ) -> PlainCollector:
         """Started, on the environments of a training."""
         envs = make_envs(
             Backend(config.backend, config.cyborg_path), config.n_envs,
             red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps,
         )  # fmt: skip
-        collector = cls(envs, config, workflows)
+        collector = cls(envs, config, workflows, exceptions=exceptions)
         try:
             collector.start(
                 derive_seeds(config.seed, (*purpose, ENVIRONMENTS), config.n_envs),
@@ -225,7 +237,7 @@ class PlainCollector:
         self.compliance.start_episodes(np.ones(len(seeds), bool))
 
     def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
-        """Plays one batch with the policy of ``ppo``; with a teacher the expert plays and the policy looks on."""
+        """Plays one batch with the policy of ``ppo``; with ``teacher`` that one plays and the policy looks on."""
         buffer, batch = self.buffer, self.buffer.batch
         self.violations[:] = 0
         size = batch.rows.size
@@ -262,8 +274,9 @@ class PlainCollector:
         return keys
 
     def _taught(self) -> np.ndarray:
-        """What the expert would do, as the view numbers actions."""
-        actions, _ = advice(self.envs.memories, self.task.leaderboard)
+        """What the teacher would do, as the view numbers actions."""
+        memories, actions = self.envs.memories, np.empty(len(self.episodes), np.int64)
+        teach_all(memories, self.view.keys(memories), self.task.leaderboard, self.task.exceptions, actions)
         return view_actions(actions) if self.task.host_decoy else actions
 
     def arrays(self) -> dict[str, np.ndarray]:

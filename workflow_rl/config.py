@@ -63,6 +63,7 @@ class TrainConfig:
     hidden: int = _setting(64, "Width of the two hidden layers.")
     view: str = _setting("plain", "plain: 52 bits; memory: also what blue can remember of the episode.")
     actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, the next useful one.")
+    improve_rounds: int = _setting(0, "Improve the expert by so many rounds of paired games before it is imitated.")
     imitate_updates: int = _setting(0, "First learn from so many batches of the expert's play; needs view memory.")
     anchor: float = _setting(0.0, "Later, weight of the expert's action in the loss: it wins where nothing else does.")
     challenge_weights: bool = _setting(False, "Weight a step by how many of the lengths 30, 50, 100 contain it.")
@@ -109,9 +110,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "aggressive": _DOCUMENTS | {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
     "original": _REMEMBERS | {"warm_start": "none", "epochs": 6, "max_episodes": 500},
     "champion": _REMEMBERS | {
-        "warm_start": "none", "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 2250,
-        "max_episodes": 320, "imitate_updates": 80, "anchor": 0.01, "lr": 0.001, "epochs": 8, "gamma": 0.98,
-        "gae_lambda": 0.9, "anneal": True, "challenge_weights": True, "greedy": True,
+        "warm_start": "none", "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125, "hidden": 128,
+        "max_episodes": 250, "improve_rounds": 3, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True,
+        "greedy": True,
     },
 }  # fmt: skip
 PRESET_WORDS = {
@@ -235,7 +236,7 @@ def check_config(config: TrainConfig) -> None:
         _at_least(config, name, 1)
     for name in (
         "min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed", "steady_updates",
-        "imitate_updates",
+        "imitate_updates", "improve_rounds",
     ):  # fmt: skip
         _at_least(config, name, 0)
     _at_least(config, "n_eval_episodes", 2)

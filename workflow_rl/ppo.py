@@ -134,9 +134,9 @@ class ParallelOrderConditionedPPO:
         advantages, returns = self._targets(buffer, last_keys)
         fast = self._take_fast_path(buffer)
         data = self._reduce(buffer, advantages, returns) if fast else self._samples(buffer, advantages, returns)
-        left = 1.0 - progress if self.config.anneal and not imitate else 1.0
+        left = 1.0 - progress if self.config.anneal else 1.0
         for group in self.optimizer.param_groups:
-            group["lr"] = self.config.lr * (IMITATION_SPEED if imitate else left)
+            group["lr"] = self.config.lr * left * (IMITATION_SPEED if imitate else 1.0)
         anchor = 1.0 if imitate else self.config.anchor
         stats = self._learn(data, _Weights(self.config.entropy * left, anchor, 0.0 if imitate else 1.0))
         if self.config.replay_batches:

@@ -17,11 +17,10 @@ from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts, reset_one
 from workflow_rl.engine.step import step_one
-from workflow_rl.expert import advise
 from workflow_rl.memory import WORD, Memory, forget, full_action, remember, view_action, write_bits
+from workflow_rl.teacher import EMPTY, Exceptions, find, teach
 
 KEY_BITS = 52  # word 0 of a key is the packed observation, and above it the number of the workflow
-EMPTY = -1
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.0**-53
 
@@ -44,7 +43,7 @@ class Inputs(NamedTuple):
     keys: np.ndarray  # (capacity, n_words) int64: key of each row
     cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
     best: np.ndarray  # (capacity,) int16: the most probable action
-    taught: np.ndarray  # (capacity,) int16: the expert's action, as the view numbers them, if there is one to ask
+    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, if it is asked
 
 
 class Batch(NamedTuple):
@@ -90,9 +89,10 @@ class Task(NamedTuple):
     tracks: bool  # the memory (memory.py) is kept up
     remembers: bool  # and is the input; else the observation
     host_decoy: bool  # actions are those of the host-decoy view, else all of them
-    asks: bool  # the expert is asked about every new input
+    asks: bool  # the teacher is asked about every new input
     teacher: bool  # and plays, not the network
-    leaderboard: bool  # the edition, for the expert
+    leaderboard: bool  # the edition, for the teacher
+    exceptions: Exceptions  # of the teacher
 
 
 @compiled
@@ -136,24 +136,13 @@ def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hid
 @compiled
 def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
     """Row of ``key`` (n_words,); if it is new, it gets row ``n_rows``."""
-    mask = inputs.slots.shape[0] - 1
-    scattered = mix(word(key[0]))
-    for i in range(1, key.shape[0]):
-        scattered = mix(scattered ^ word(key[i]))
-    slot = wide(scattered & word(mask))
-    while True:
-        row = inputs.slots[slot]
-        if row == EMPTY:
-            inputs.slots[slot] = n_rows
-            for i in range(key.shape[0]):
-                inputs.keys[n_rows, i] = key[i]
-            return n_rows
-        same = True
+    slot = find(inputs.slots, inputs.keys, key)
+    if inputs.slots[slot] == EMPTY:
+        inputs.slots[slot] = n_rows
         for i in range(key.shape[0]):
-            same = same and inputs.keys[row, i] == key[i]
-        if same:
-            return wide(row)
-        slot = (slot + 1) & mask
+            inputs.keys[n_rows, i] = key[i]
+        return n_rows
+    return wide(inputs.slots[slot])
 
 
 @compiled
@@ -182,9 +171,9 @@ def write_key(s: State, memory: Memory, task: Task, high: int, key: np.ndarray) 
 
 
 @compiled
-def expert_action(memory: Memory, task: Task) -> int:
-    """What the expert does, as the view numbers actions."""
-    action = wide(advise(memory, task.leaderboard)[0])
+def teachers_action(memory: Memory, key: np.ndarray, task: Task) -> int:
+    """What the teacher does, as the view numbers actions."""
+    action = teach(memory, key, task.leaderboard, task.exceptions)
     return wide(view_action(action)) if task.host_decoy else action
 
 
@@ -196,7 +185,7 @@ def new_row(
     evaluate_actor(actor, key, inputs.cumulative[row], hidden)
     accumulate(inputs, row)
     if task.asks:
-        inputs.taught[row] = expert_action(memory, task)
+        inputs.taught[row] = teachers_action(memory, key, task)
 
 
 @compiled
@@ -238,7 +227,7 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
             u = wide(mix(world.generators[i]) >> word(11)) * SCALE
             chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
             if task.teacher:
-                chosen = expert_action(memory, task)
+                chosen = teachers_action(memory, key, task)
             action = full_action(memory, chosen) if task.host_decoy else chosen
             due = due_type(order, task.masks, compromised_hosts(s, t))
             fixed = wide(task.fixed_type[action])

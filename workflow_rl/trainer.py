@@ -15,9 +15,10 @@ import numpy as np
 import torch
 
 from workflow_rl.backends import Backend, check_backend
-from workflow_rl.collect import Collector, PlainCollector, asks_expert, workflow_codes, workflows_of
+from workflow_rl.collect import Collector, PlainCollector, asks_teacher, workflow_codes, workflows_of
 from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig, check_jobs
 from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.improve import improved_teacher
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import Evaluation, evaluate_network
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
@@ -25,6 +26,7 @@ from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions
 from workflow_rl.views import View
 from workflow_rl.workflow import unit_types
 
@@ -72,8 +74,14 @@ class WorkflowResult:
 class Training:
     """One phase: a collector, a learner, and the counters of the stop rules."""
 
-    def __init__(self, config: TrainConfig, phase: str, net: OrderConditionedActorCritic | None) -> None:
-        self.config, self.phase = config, phase
+    def __init__(
+        self,
+        config: TrainConfig,
+        phase: str,
+        net: OrderConditionedActorCritic | None,
+        exceptions: Exceptions = NO_EXCEPTIONS,
+    ) -> None:
+        self.config, self.phase, self.exceptions = config, phase, exceptions
         self.workflows = workflows_of(config)
         codes = workflow_codes(self.workflows)
         self.ppo = ParallelOrderConditionedPPO(config, codes, net)
@@ -84,18 +92,20 @@ class Training:
     def _collector(self) -> Collector | PlainCollector:
         config = self.config
         if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
-            return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),))
+            return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),), self.exceptions)
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
-            asks_expert(config),
+            asks_teacher(config), self.exceptions,
         )  # fmt: skip
 
     @property
     def progress(self) -> float:
-        """Share of the updates by own play that are over."""
+        """Share of the updates that are over: of the imitation, then of the own play."""
         first = self.config.imitate_updates
-        return max(0, self.update - first) / max(1, self.config.max_updates - first)
+        if self.update < first:
+            return self.update / first
+        return (self.update - first) / max(1, self.config.max_updates - first)
 
     def step(self) -> dict[str, Any]:
         """One update; returns what there is to know about it."""
@@ -245,7 +255,7 @@ def check_task(config: TrainConfig) -> None:
             raise UserError(
                 f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
             )
-    if asks_expert(config) and not View(config.view, config.actions).remembers:
+    if asks_teacher(config) and not View(config.view, config.actions).remembers:
         raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
@@ -267,19 +277,20 @@ def train_workflow(
     """
     torch.set_num_threads(1)
     with ExitStack() as stack:
-        training, reason, seconds = _train(config, run, say, stack)
+        training, reason, seconds = _train(config, run, say, note, stack)
         if config.backend != "native":
             note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, and as many greedy ones")
         return _finish(training, reason, seconds, run)
 
 
 def _train(
-    config: TrainConfig, run: Run[TrainConfig] | None, say: Say, stack: ExitStack
+    config: TrainConfig, run: Run[TrainConfig] | None, say: Say, note: Callable[[str], None], stack: ExitStack
 ) -> tuple[Training, StopReason, float]:
     """Updates until a stop rule fires; returns where it ended, why, and after how many seconds."""
-    training = stack.enter_context(closing(_start(config, run)))
-    seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
     began = time.perf_counter()
+    exceptions = improved_teacher(config, run.path if run else None, note) if config.improve_rounds else NO_EXCEPTIONS
+    training = stack.enter_context(closing(_start(config, run, exceptions)))
+    seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
     reason = None
     while reason is None:
         event = training.step()
@@ -298,7 +309,7 @@ def _train(
     return training, reason, seconds + time.perf_counter() - began
 
 
-def _start(config: TrainConfig, run: Run[TrainConfig] | None) -> Training:
+def _start(config: TrainConfig, run: Run[TrainConfig] | None, exceptions: Exceptions) -> Training:
     """The training where it stands: at the run's checkpoint or at its beginning."""
     saved = run.load_checkpoint() if run else None
     if saved is not None:
@@ -306,7 +317,7 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None) -> Training:
         phase = meta.get("phase") if isinstance(meta, dict) else None
         if phase not in PHASES:
             raise UserError(f"{run.path if run else ''}/checkpoint.safetensors is not a checkpoint.")
-        training = Training(_phase_config(config, phase), phase, None)
+        training = Training(_phase_config(config, phase), phase, None, exceptions)
         assert run is not None
         try:
             training.restore(arrays, meta)
@@ -320,7 +331,7 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None) -> Training:
     if run:
         run.drop_events_after(BASE, -1, PHASES)
     if not config.conditioned or config.warm_start == "none":
-        return Training(config, MAIN, None)
+        return Training(config, MAIN, None, exceptions)
     if config.warm_start == "general":
         return Training(_phase_config(config, BASE), BASE, None)
     return Training(config, MAIN, _widen(load_policy(_warm_start_path(config)).net, config))
