@@ -18,9 +18,10 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 ALLOWED = {
     "parallel_train_workflow_rl": {"cli", "workflow_search"},
     "cli": {
-        "backends", "bench_command", "command_options", "config", "errors", "evaluate_command", "export", "printing",
-        "replay_command", "report_command", "run_store", "runs_command", "scenario", "search_view", "tensorboard_log",
-        "train_command", "trainer", "watch_command", "watch_view", "workflow_search", "",
+        "", "backends", "bench_command", "command_options", "config", "errors", "evaluate_command", "export",
+        "printing", "replay_command", "report_command", "run_store", "runs_command", "scenario", "search_view",
+        "tensorboard_log", "train_command", "train_task", "trainer", "watch_command", "watch_view",
+        "workflow_search",
     },
     "bench_command": {
         "backends", "bench", "bench_cyborg", "bench_search", "bench_train", "command_options", "config", "printing",
@@ -65,8 +66,8 @@ ALLOWED = {
     "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow_table"},
     "workflow_table": {"errors", "order_gp", "ranking", "search"},
     "workflow_search": {
-        "collect", "config", "errors", "order_gp", "ranking", "run_store", "search", "search_result", "trainer",
-        "worker_pool", "workflow",
+        "collect", "config", "errors", "order_gp", "ranking", "run_store", "search", "search_result",
+        "train_task", "trainer", "worker_pool", "workflow",
     },
     "search_result": {"backends", "config", "policy_evaluation", "ranking", "run_store", "trainer", "workflow"},
     "ranking": {"order_gp"},
@@ -77,8 +78,8 @@ ALLOWED = {
     "parent_watch": set(),
     "bench_train": {"bench", "collect", "config", "env", "errors", "rollout", "sb3_env", "trainer"},
     "trainer": {
-        "backends", "collect", "config", "errors", "policy", "policy_evaluation", "policy_file", "ppo",
-        "run_store", "scenario", "scenario_file", "views", "workflow",
+        "backends", "collect", "config", "errors", "improve", "policy", "policy_evaluation", "policy_file",
+        "ppo", "run_store", "scenario", "scenario_file", "teacher", "train_task", "views", "workflow",
     },
     "policy_evaluation": {
         "backends", "collect", "config", "errors", "evaluation", "fresh_games", "game", "policy_file", "ppo",
@@ -91,14 +92,19 @@ ALLOWED = {
     "policy_file": {"errors", "policy", "run_store", "views"},
     "run_store": {"config", "errors", ""},
     "collect": {
-        "backends", "buffer", "compliance", "config", "expert", "game", "memory", "ppo", "rollout", "scenario",
-        "scenario_file", "views", "workflow",
+        "backends", "buffer", "compliance", "config", "game", "memory", "ppo", "rollout", "scenario",
+        "scenario_file", "teacher", "views", "workflow",
     },
     "ppo": {"buffer", "config", "policy", "views"},
     "buffer": {"compliance", "engine", "rollout"},
     "policy": {"rollout", "views"},
-    "rollout": {"compliance", "engine", "expert", "memory"},
+    "rollout": {"compliance", "engine", "memory", "teacher"},
     "views": {"config", "engine", "errors", "game", "memory", "scenario"},
+    "train_task": {
+        "backends", "collect", "config", "errors", "policy_file", "scenario", "scenario_file", "views",
+    },
+    "improve": {"config", "engine", "memory", "run_store", "scenario", "scenario_file", "teacher"},
+    "teacher": {"engine", "expert", "memory"},
     "expert": {"engine", "memory"},
     "memory": {"engine"},
     "compliance": {"engine", "scenario"},
@@ -140,6 +146,7 @@ LIBRARIES = {
         "policy",
         "policy_file",
         "ppo",
+        "train_task",
         "trainer",
         "bench_cyborg",
         "bench_train",

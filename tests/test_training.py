@@ -25,7 +25,8 @@ from workflow_rl.policy_evaluation import evaluate_network
 from workflow_rl.policy_file import load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
-from workflow_rl.trainer import UNIVERSAL_POLICIES, StopReason, Training, train_workflow
+from workflow_rl.train_task import UNIVERSAL_POLICIES
+from workflow_rl.trainer import StopReason, Training, train_workflow
 from workflow_rl.workflow import all_workflows
 
 WORKFLOW = "enterprise,user,op_server,op_host,defender"

@@ -18,7 +18,7 @@ from workflow_rl.memory import N_BITS, N_HOST_DECOY
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
-from workflow_rl.trainer import check_task
+from workflow_rl.train_task import check_task
 from workflow_rl.views import PLAIN, View, ViewedEnvs, unpack_words, with_view
 
 MEMORY = View("memory", "host-decoy")

@@ -148,7 +148,8 @@ def train(
     from workflow_rl.run_store import Run, new_run_directory, read_config, read_result
     from workflow_rl.tensorboard_log import TensorBoardLog
     from workflow_rl.train_command import json_result, line, summary
-    from workflow_rl.trainer import check_task, train_workflow
+    from workflow_rl.train_task import check_task
+    from workflow_rl.trainer import train_workflow
 
     given = {name: value for name, value in values.items() if value is not None}
     if resume is not None:

@@ -110,9 +110,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "aggressive": _DOCUMENTS | {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
     "original": _REMEMBERS | {"warm_start": "none", "epochs": 6, "max_episodes": 500},
     "champion": _REMEMBERS | {
-        "warm_start": "none", "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125, "hidden": 128,
+        "warm_start": "none", "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125,
         "max_episodes": 250, "improve_rounds": 3, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True,
-        "greedy": True,
+        "hidden": 128, "greedy": True,
     },
 }  # fmt: skip
 PRESET_WORDS = {

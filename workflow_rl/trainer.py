@@ -8,15 +8,14 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from workflow_rl.backends import Backend, check_backend
+from workflow_rl.backends import Backend
 from workflow_rl.collect import Collector, PlainCollector, asks_teacher, workflow_codes, workflows_of
-from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig, check_jobs
+from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.improve import improved_teacher
 from workflow_rl.policy import OrderConditionedActorCritic
@@ -24,15 +23,13 @@ from workflow_rl.policy_evaluation import Evaluation, evaluate_network
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
-from workflow_rl.scenario import check_choice, parse_red_agents
-from workflow_rl.scenario_file import load_scenario
 from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions
+from workflow_rl.train_task import warm_start_path
 from workflow_rl.views import View
 from workflow_rl.workflow import unit_types
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
 PHASES = [BASE, MAIN]
-UNIVERSAL_POLICIES = Path(__file__).parent / "data"
 CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, for their seeds
 UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
 UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
@@ -231,36 +228,6 @@ def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def check_task(config: TrainConfig) -> None:
-    """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
-    scenario = load_scenario()
-    n_reds = len(parse_red_agents(config.red_agent))
-    for name in ("n_envs", "n_eval_episodes"):
-        if getattr(config, name) < n_reds:
-            raise UserError(f"{name} {getattr(config, name)} is too small for {n_reds} red agents; each needs one.")
-    check_choice("edition", config.edition, scenario.editions)
-    check_backend(Backend(config.backend, config.cyborg_path), config.edition)
-    if config.workflow and config.universal:
-        raise UserError("give either one workflow or --universal, not both.")
-    n_workflows = len(workflows_of(config))
-    if config.n_envs < n_workflows:
-        raise UserError(f"n_envs {config.n_envs} is too small for {n_workflows} workflows; each needs an environment.")
-    if config.warm_start != "none" and not config.conditioned:
-        raise UserError("a warm start needs a workflow (--workflow or --universal).")
-    if config.warm_start not in ("none", "general"):
-        base, view = load_policy(_warm_start_path(config)), View(config.view, config.actions)
-        if base.view != view:
-            raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
-        if base.net.hidden != config.hidden:
-            raise UserError(
-                f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
-            )
-    if asks_teacher(config) and not View(config.view, config.actions).remembers:
-        raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
-
-
 def train_workflow(
     config: TrainConfig,
     run: Run[TrainConfig] | None = None,
@@ -334,20 +301,7 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None, exceptions: Except
         return Training(config, MAIN, None, exceptions)
     if config.warm_start == "general":
         return Training(_phase_config(config, BASE), BASE, None)
-    return Training(config, MAIN, _widen(load_policy(_warm_start_path(config)).net, config))
-
-
-def _warm_start_path(config: TrainConfig) -> Path:
-    """File or run from which to start."""
-    name, _, number = config.warm_start.partition(":")
-    if name != "universal":
-        return Path(config.warm_start)
-    if config.red_agent not in UNIVERSAL_FOR:
-        known = ", ".join(UNIVERSAL_FOR)
-        raise UserError(f"no universal policy comes along for red agent {config.red_agent!r}; there are: {known}.")
-    if number not in ("", *map(str, range(N_UNIVERSAL))):
-        raise UserError(f"universal policies are numbered from 0 to {N_UNIVERSAL - 1}, not {number!r}.")
-    return UNIVERSAL_POLICIES / f"universal-{config.red_agent}-{number or 0}.safetensors"
+    return Training(config, MAIN, _widen(load_policy(warm_start_path(config)).net, config))
 
 
 def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:

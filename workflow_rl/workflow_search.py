@@ -29,7 +29,8 @@ from workflow_rl.ranking import Evaluated, follows
 from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
 from workflow_rl.search import Suggestion, make_search
 from workflow_rl.search_result import Finished, search_result
-from workflow_rl.trainer import WorkflowResult, base_config, check_task
+from workflow_rl.train_task import check_task
+from workflow_rl.trainer import WorkflowResult, base_config
 from workflow_rl.worker_pool import Report, Task, WorkerPool
 from workflow_rl.workflow import Workflow, unit_types
 

@@ -1,0 +1,63 @@
+"""What a training is asked to do: whether it can be, and from which policy it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from workflow_rl.backends import Backend, check_backend
+from workflow_rl.collect import asks_teacher, workflows_of
+from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig
+from workflow_rl.errors import UserError
+from workflow_rl.policy_file import load_policy
+from workflow_rl.scenario import check_choice, parse_red_agents
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.views import View
+
+UNIVERSAL_POLICIES = Path(__file__).parent / "data"
+
+
+def check_task(config: TrainConfig) -> None:
+    """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
+    scenario = load_scenario()
+    n_reds = len(parse_red_agents(config.red_agent))
+    for name in ("n_envs", "n_eval_episodes"):
+        if getattr(config, name) < n_reds:
+            raise UserError(f"{name} {getattr(config, name)} is too small for {n_reds} red agents; each needs one.")
+    check_choice("edition", config.edition, scenario.editions)
+    check_backend(Backend(config.backend, config.cyborg_path), config.edition)
+    if config.workflow and config.universal:
+        raise UserError("give either one workflow or --universal, not both.")
+    n_workflows = len(workflows_of(config))
+    if config.n_envs < n_workflows:
+        raise UserError(f"n_envs {config.n_envs} is too small for {n_workflows} workflows; each needs an environment.")
+    if config.warm_start != "none" and not config.conditioned:
+        raise UserError("a warm start needs a workflow (--workflow or --universal).")
+    if config.warm_start not in ("none", "general"):
+        base, view = load_policy(warm_start_path(config)), View(config.view, config.actions)
+        if base.view != view:
+            raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
+        if base.net.hidden != config.hidden:
+            raise UserError(
+                f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
+            )
+    if config.improve_rounds and (config.conditioned or not config.imitate_updates):
+        raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
+    if asks_teacher(config) and not View(config.view, config.actions).remembers:
+        raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
+
+
+def warm_start_path(config: TrainConfig) -> Path:
+    """File or run from which to start."""
+    name, _, number = config.warm_start.partition(":")
+    if name != "universal":
+        return Path(config.warm_start)
+    if config.red_agent not in UNIVERSAL_FOR:
+        known = ", ".join(UNIVERSAL_FOR)
+        raise UserError(f"no universal policy comes along for red agent {config.red_agent!r}; there are: {known}.")
+    if number not in ("", *map(str, range(N_UNIVERSAL))):
+        raise UserError(f"universal policies are numbered from 0 to {N_UNIVERSAL - 1}, not {number!r}.")
+    return UNIVERSAL_POLICIES / f"universal-{config.red_agent}-{number or 0}.safetensors"
