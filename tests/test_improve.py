@@ -1,0 +1,95 @@
+"""Paired games: they mend what is wrong, do not depend on threads, and a run goes on where it was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workflow_rl import improve as module
+from workflow_rl.config import make_config
+from workflow_rl.errors import UserError
+from workflow_rl.improve import improve, improved_teacher
+from workflow_rl.memory import (
+    FIRST_DECOY,
+    MEMORY_DTYPE,
+    N_WORDS,
+    RESTORE,
+    SLEEP,
+    USER4,
+    forget,
+    write_bits,
+)
+from workflow_rl.run_store import read_tensors
+from workflow_rl.teacher import EMPTY, NO_EXCEPTIONS, Exceptions, find, make_exceptions, teach
+from workflow_rl.train_task import check_task
+
+FIRST = np.zeros(N_WORDS, np.int64)  # the key of an episode's start
+_memory = np.zeros(1, MEMORY_DTYPE)
+forget(_memory[0])
+write_bits(_memory[0], FIRST)
+BLUNDER = make_exceptions(FIRST[None], np.array([RESTORE + USER4]))
+
+
+def small(exceptions: Exceptions, jobs: int, edition: str = "current") -> tuple[Exceptions, dict[str, float]]:
+    return improve(edition, exceptions, 7, jobs, n_games=300, least=0.2)
+
+
+def in_order(exceptions: Exceptions) -> list[tuple[list[int], int]]:
+    return sorted(zip(exceptions.keys.tolist(), exceptions.actions.tolist(), strict=True))
+
+
+def test_the_table_of_exceptions_finds_what_was_put_into_it_and_nothing_else() -> None:
+    keys = np.unique(np.random.default_rng(0).integers(-(2**62), 2**62, size=(500, N_WORDS)), axis=0)
+    table = make_exceptions(keys[::2], np.arange(len(keys[::2])))
+    for i, key in enumerate(keys):
+        row = table.slots[find(table.slots, table.keys, key)]
+        assert row == (i // 2 if i % 2 == 0 else EMPTY)
+
+
+@pytest.mark.parametrize("edition", ["current", "leaderboard"])
+def test_the_teacher_is_the_expert_but_for_its_exceptions(edition: str) -> None:
+    usual = teach(_memory[0], FIRST, edition == "leaderboard", NO_EXCEPTIONS)
+    assert usual >= FIRST_DECOY
+    assert teach(_memory[0], FIRST, edition == "leaderboard", BLUNDER) == RESTORE + USER4
+
+
+def test_a_blunder_is_found_and_mended_whatever_the_number_of_threads() -> None:
+    (one, figures), (two, _) = small(BLUNDER, 1), small(BLUNDER, 2)
+    assert in_order(one) == in_order(two)
+    (mended,) = [action for key, action in in_order(one) if key == FIRST.tolist()]
+    assert mended not in (RESTORE + USER4, SLEEP)
+    assert figures["expected_gain"] > 2  # a needless Restore in step 1 costs three cells 1 each, for each attacker
+    assert figures["exceptions"] == len(one.keys)
+
+
+def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[int] = []
+
+    def round_of(_: str, exceptions: Exceptions, seed: int, __: int) -> tuple[Exceptions, dict[str, float]]:
+        played.append(seed)
+        key = np.full((1, N_WORDS), len(exceptions.keys) + 1)
+        new = make_exceptions(np.concatenate([exceptions.keys, key]), np.append(exceptions.actions, 5))
+        return new, {"situations": 10.0, "found": 1.0}
+
+    monkeypatch.setattr(module, "improve", round_of)
+    said: list[str] = []
+    config = make_config("champion")
+    whole = improved_teacher(config, tmp_path, said.append)
+    assert len(whole.keys) == len(said) == config.improve_rounds == len(set(played))
+    assert said[0].startswith("paired games, round 1 of 3: 10 situations, better actions in 1 of them")
+    assert read_tensors(tmp_path / "teacher.safetensors")[1] == {"rounds": 3}
+    again = improved_teacher(
+        make_config("champion", improve_rounds=4), tmp_path
+    )  # killed after three
+    assert len(played) == 4
+    assert len(again.keys) == 4
+    assert in_order(improved_teacher(config, None)) == in_order(whole)
+
+
+@pytest.mark.parametrize("values", [{"imitate_updates": 0}, {"workflow": "user,enterprise,op_host,op_server,defender"}])
+def test_paired_games_for_nobody_or_for_a_workflow_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="paired games improve a teacher without a workflow"):
+        check_task(make_config("champion", **values))
