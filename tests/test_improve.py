@@ -81,9 +81,7 @@ def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monke
     assert len(whole.keys) == len(said) == config.improve_rounds == len(set(played))
     assert said[0].startswith("paired games, round 1 of 3: 10 situations, better actions in 1 of them")
     assert read_tensors(tmp_path / "teacher.safetensors")[1] == {"rounds": 3}
-    again = improved_teacher(
-        make_config("champion", improve_rounds=4), tmp_path
-    )  # killed after three
+    again = improved_teacher(make_config("champion", improve_rounds=4), tmp_path)  # killed after three
     assert len(played) == 4
     assert len(again.keys) == 4
     assert in_order(improved_teacher(config, None)) == in_order(whole)
