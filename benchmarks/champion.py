@@ -7,6 +7,7 @@
     python -m benchmarks.champion wrapper     # observations as the winning entry's own wrapper makes them
     python -m benchmarks.champion clock       # what an expert that knew the length of the episode would save
     python -m benchmarks.champion repeat      # trains both champions again from their stored seed and compares
+    python -m benchmarks.champion ppo         # PPO after the imitation instead of paired games before it
 
 Each writes benchmarks/results/champion_<name>.json.
 """
@@ -18,7 +19,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,12 @@ from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluate_command import DATA, challenge
-from workflow_rl.evaluation import Policy, evaluate_table, reference_policy, view_of
+from workflow_rl.evaluation import REMEMBERED, Defender, Policy, evaluate_table, reference_policy, view_of
 from workflow_rl.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import load_policy
-from workflow_rl.run_store import Run
+from workflow_rl.run_store import Run, read_tensors
+from workflow_rl.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.trainer import train_workflow
 from workflow_rl.views import forget_some, remember_all
 
@@ -44,6 +46,10 @@ EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
 GAMES, CYBORG_GAMES, SEED = 10_000, 500, 20_261_116  # a seed that nothing was chosen by
 ORIGINAL = Path(tempfile.gettempdir()) / "workflow_rl-original"
+
+
+def _quiet(_: float) -> None:
+    """Nobody waits for progress."""
 
 
 def champion(edition: str) -> Policy:
@@ -58,7 +64,7 @@ def short(table: dict[str, Any]) -> dict[str, Any]:
 
 def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = GAMES) -> dict[str, Any]:
     """The official table of a defender by name."""
-    return challenge(policy, edition, games, SEED, False, "", backend, lambda _: None)
+    return challenge(policy, edition, games, SEED, False, "", backend, _quiet)
 
 
 def measure_table() -> dict[str, Any]:
@@ -75,9 +81,7 @@ def _original(edition: str) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     total = errors = 0.0
     for red in ("bline", "meander"):
-        table = evaluate_table(
-            network_policy(ORIGINAL / f"{edition}-{red}", ""), red, edition, GAMES, SEED, lambda _: None
-        )
+        table = evaluate_table(network_policy(ORIGINAL / f"{edition}-{red}", ""), red, edition, GAMES, SEED, _quiet)
         cells |= table["cells"]
         total, errors = total + table["total"], errors + table["total_standard_error"] ** 2
     return {"cells": cells, "total": total, "total_standard_error": errors**0.5}
@@ -119,7 +123,7 @@ def measure_editions() -> dict[str, Any]:
         for made_for in EDITIONS:
             blues = {"champion": champion(made_for), "expert": reference_policy("expert", edition=made_for)}
             for name, blue in blues.items():
-                table = evaluate_table(blue, ",".join(REDS), rules, GAMES, SEED, lambda _: None)
+                table = evaluate_table(blue, ",".join(REDS), rules, GAMES, SEED, _quiet)
                 found.setdefault(name, {}).setdefault(rules, {})[f"made for {made_for}"] = short(table)
     return {"games": GAMES, "seed": SEED, "policies": found}
 
@@ -215,21 +219,51 @@ def measure_repeat() -> dict[str, Any]:
     found = {}
     for edition in EDITIONS:
         with tempfile.TemporaryDirectory() as folder:
-            config = replace(make_config("champion"), edition=edition)
+            config = make_config("champion", edition=edition)
             with closing(Run.create(Path(folder) / "run", config)) as run:
-                result = train_workflow(config, run)
+                result = train_workflow(config, run, note=print)
+            arrays, _ = read_tensors(Path(folder) / "run" / "teacher.safetensors")
+            teacher = _teacher(make_exceptions(arrays["keys"], arrays["actions"]), edition)
             mine, theirs = load_policy(Path(folder) / "run"), load_policy(DATA / f"champion-{edition}.safetensors")
             weights = [(a, b) for a, b in zip(mine.net.parameters(), theirs.net.parameters(), strict=True)]
             found[edition] = asdict(result) | {"run": ""}
             found[edition]["same_weights"] = all(bool((a == b).all()) for a, b in weights)
+            found[edition]["exceptions"] = len(arrays["keys"])
+            found[edition]["teacher"] = short(evaluate_table(teacher, ",".join(REDS), edition, GAMES, SEED, _quiet))
     return found
+
+
+def _teacher(exceptions: Exceptions, edition: str) -> Defender:
+    """The expert with its exceptions, as a defender: what the network imitates."""
+
+    def act(memories: np.ndarray, _: np.random.Generator) -> np.ndarray:
+        actions = np.empty(len(memories), np.int64)
+        teach_all(memories, REMEMBERED.keys(memories), edition == "leaderboard", exceptions, actions)
+        return actions
+
+    return Defender(act)
+
+
+def measure_ppo() -> dict[str, Any]:
+    """The recipe that was tried first: imitate the expert as it is, then PPO with all that helps it."""
+    found = {}
+    for edition in EDITIONS:
+        config = make_config(
+            "champion", edition=edition, improve_rounds=0, imitate_updates=80, max_episodes=320, n_envs=2250, hidden=64,
+            gamma=0.98, gae_lambda=0.9, anchor=0.01, challenge_weights=True,
+        )  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder, closing(Run.create(Path(folder) / "run", config)) as run:
+            result = train_workflow(config, run)
+            table = evaluate_table(network_policy(run.path, ""), ",".join(REDS), edition, GAMES, SEED, _quiet)
+        found[edition] = short(table) | {"seconds": result.seconds}
+    return {"games": GAMES, "seed": SEED, "editions": found}
 
 
 def main(name: str) -> None:
     """Measures and stores."""
     measures = {
         "table": measure_table, "cyborg": measure_cyborg, "original": measure_original, "editions": measure_editions,
-        "wrapper": measure_wrapper, "clock": measure_clock, "repeat": measure_repeat,
+        "wrapper": measure_wrapper, "clock": measure_clock, "repeat": measure_repeat, "ppo": measure_ppo,
     }  # fmt: skip
     if name not in measures:
         sys.exit(f"say what to measure: {', '.join(measures)}")
