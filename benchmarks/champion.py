@@ -2,7 +2,7 @@
 
     python -m benchmarks.champion table       # expert, learned and original by the official protocol, both editions
     python -m benchmarks.champion cyborg      # the same games on csle-cyborg (current edition), beside the engine
-    python -m benchmarks.champion original    # trains the preset `original` against both attackers, for the table
+    python -m benchmarks.champion original    # trains the preset `original`, for the table
     python -m benchmarks.champion editions    # each defender by the rules of the edition it was not made for
     python -m benchmarks.champion wrapper     # observations as the winning entry's own wrapper makes them
     python -m benchmarks.champion clock       # what an expert that knew the length of the episode would save
@@ -68,38 +68,23 @@ def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = 
 
 
 def measure_table() -> dict[str, Any]:
-    """Needs the run of `original` for each edition and attacker, which `original` makes."""
+    """Needs the runs of `original`, which the measurement of that name makes."""
     found: dict[str, Any] = {}
     for edition in EDITIONS:
-        found[edition] = {name: short(official(name, edition)) for name in ("champion", "expert")}
-        found[edition]["original"] = short(_original(edition))
+        names = {"champion": "champion", "expert": "expert", "original": str(ORIGINAL / edition)}
+        found[edition] = {name: short(official(policy, edition)) for name, policy in names.items()}
     return {"games": GAMES, "seed": SEED, "editions": found}
 
 
-def _original(edition: str) -> dict[str, Any]:
-    """Specialists that know their opponent: each plays the one that it was trained against, and nobody Sleep."""
-    cells: dict[str, Any] = {}
-    total = errors = 0.0
-    for red in ("bline", "meander"):
-        table = evaluate_table(network_policy(ORIGINAL / f"{edition}-{red}", ""), red, edition, GAMES, SEED, _quiet)
-        cells |= table["cells"]
-        total, errors = total + table["total"], errors + table["total_standard_error"] ** 2
-    return {"cells": cells, "total": total, "total_standard_error": errors**0.5}
-
-
 def measure_original() -> dict[str, Any]:
-    """The preset `original` as it is: 100,000 episodes against one attacker."""
-    tasks = [(edition, red) for edition in EDITIONS for red in ("bline", "meander")]
-    found: dict[str, Any] = {edition: {} for edition in EDITIONS}
+    """The preset `original` as it is: one general policy, 100,000 episodes, here against both attackers in turn."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        for (edition, red), result in zip(tasks, pool.map(_train_original, *zip(*tasks, strict=True)), strict=True):
-            found[edition][red] = result
-    return found
+        return dict(zip(EDITIONS, pool.map(_train_original, EDITIONS), strict=True))
 
 
-def _train_original(edition: str, red: str) -> dict[str, Any]:
-    config = make_config("original", red_agent=red, edition=edition)
-    with closing(Run.create(ORIGINAL / f"{edition}-{red}", config)) as run:
+def _train_original(edition: str) -> dict[str, Any]:
+    config = make_config("original", red_agent="bline,meander", edition=edition)
+    with closing(Run.create(ORIGINAL / edition, config)) as run:
         return asdict(train_workflow(config, run)) | {"run": ""}
 
 
@@ -165,12 +150,14 @@ def measure_wrapper() -> dict[str, Any]:
     """The same games and defenders under both wrappers; differences have the error of paired games."""
     found: dict[str, Any] = {}
     for edition in EDITIONS:
-        general = {red: network_policy(ORIGINAL / f"{edition}-{red}", "") for red in ("bline", "meander")}
-        blues = {"champion": champion(edition), "expert": reference_policy("expert", edition=edition)}
-        for name in (*blues, "original"):
+        blues = {
+            "champion": champion(edition),
+            "expert": reference_policy("expert", edition=edition),
+            "original": network_policy(ORIGINAL / edition, ""),
+        }
+        for name, blue in blues.items():
             tables, apart = [], []
             for red in ("bline", "meander"):
-                blue = blues.get(name) or general[red]
                 both = [
                     play(blue, red, edition, GAMES, seen, lambda actions, _: actions)
                     for seen in (lambda packed, *_: packed, as_the_winners_wrapper)

@@ -323,7 +323,8 @@ def command_of(kind: str, config: dict[str, Any]) -> str:
     usual = asdict(make_config("workflow" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "workflow": "", "universal": False}
     own = {item.name: item.default for item in SEARCH_FIELDS} if kind == SEARCH else {}
-    given = {name: config[name] for name in own} | {name: train[name] for name in usual}
+    older = asdict(TrainConfig()) | train  # a run of an earlier version lacks settings that came later
+    given = {name: config[name] for name in own} | {name: older[name] for name in usual}
     words = [f"workflow-rl {'search' if kind == SEARCH else 'train'}"]
     for name, value in given.items():
         if value != (own | usual)[name] and not (kind == SEARCH and name in TASK_FIELDS):
