@@ -14,6 +14,7 @@ Each writes benchmarks/results/champion_<name>.json.
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections.abc import Callable
@@ -42,6 +43,7 @@ from workflow_rl.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.trainer import train_workflow
 from workflow_rl.views import forget_some, remember_all
 
+ORDER = "enterprise,op_server,user,defender,op_host"
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
 GAMES, CYBORG_GAMES, SEED = 10_000, 500, 20_261_116  # a seed that nothing was chosen by
@@ -95,7 +97,7 @@ def measure_cyborg() -> dict[str, Any]:
     for name in ("champion", "expert"):
         table = official(name, "current", backend, CYBORG_GAMES)
         apart = [value for row in table["difference"].values() for value in row.values()]
-        largest = max((abs(value) for value in apart if value is not None), default=0.0)
+        largest = max(math.inf if value is None else abs(value) for value in apart)
         found[name] = short(table) | {"native": table["native"], "difference": table["difference"]}
         found[name] |= {"largest_difference": largest, "cyborg": table["cyborg"]}
     return {"games": CYBORG_GAMES, "seed": SEED, "policies": found}
@@ -155,9 +157,11 @@ def measure_wrapper() -> dict[str, Any]:
             "expert": reference_policy("expert", edition=edition),
             "original": network_policy(ORIGINAL / edition, ""),
         }
-        for name, blue in blues.items():
+        for name in (*blues, *(["universal"] if edition == "current" else [])):
             tables, apart = [], []
-            for red in ("bline", "meander"):
+            for red in ("bline", "meander"):  # the shipped policies without memory are specialists, current edition
+                memoryless = name == "universal"
+                blue = network_policy(DATA / f"universal-{red}-0.safetensors", ORDER) if memoryless else blues[name]
                 both = [
                     play(blue, red, edition, GAMES, seen, lambda actions, _: actions)
                     for seen in (lambda packed, *_: packed, as_the_winners_wrapper)

@@ -53,7 +53,7 @@ def test_by_the_official_protocol_it_has_the_stored_total(edition: str, name: st
 def test_the_stored_totals_are_better_than_the_official_winner_and_the_champion_than_the_expert() -> None:
     for edition, wanted in (("leaderboard", -44.0), ("current", -51.5)):
         row = stored("table")["editions"][edition]
-        assert row["champion"]["total"] + 3 * row["champion"]["total_standard_error"] > wanted
+        assert row["champion"]["total"] - 3 * row["champion"]["total_standard_error"] > wanted
         assert row["champion"]["total"] > row["expert"]["total"] > row["original"]["total"]
 
 
@@ -137,11 +137,24 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
         (["search", "--preset", "champion"], "trains no single workflow"),
         (["train", "--preset", "champion", "--view", "plain"], "who imitates it needs one: use --view memory."),
         (["train", "--preset", "champion", "--n-envs", "8"], "n_envs 8 is too small for 9 red agents"),
+        (["export", "random", "new"], "random cannot be exported; allowed: champion, expert, or the path"),
+        (["train", "--workflow", "user,enterprise,op_host,op_server,defender", "--greedy"], "--greedy is for policies"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:
     assert_refused(run(*arguments, cwd=tmp_path), complaint)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_path_is_a_path_even_if_it_sounds_like_a_name(tmp_path: Path) -> None:
+    """./expert is the user's file, expert is ours."""
+    (tmp_path / "expert").write_bytes((DATA / "universal-bline-0.safetensors").read_bytes())
+    order = ["--workflow", "enterprise,op_server,user,defender,op_host", "--episode", "0", "--json"]
+    shown = run("watch", "./expert", *order, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    frames = json.loads(shown.stdout.splitlines()[-1])["frames"]
+    assert not any(frame["reason"] for frame in frames)
+    assert_refused(run("evaluate", "./sleep", cwd=tmp_path), "unknown policy './sleep'")
 
 
 @pytest.mark.parametrize("edition", EDITIONS)

@@ -15,6 +15,7 @@ from workflow_rl.improve import improve, improved_teacher
 from workflow_rl.memory import (
     FIRST_DECOY,
     MEMORY_DTYPE,
+    N_BITS,
     N_WORDS,
     RESTORE,
     SLEEP,
@@ -22,7 +23,7 @@ from workflow_rl.memory import (
     forget,
     write_bits,
 )
-from workflow_rl.run_store import read_tensors
+from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.teacher import EMPTY, NO_EXCEPTIONS, Exceptions, find, make_exceptions, teach
 from workflow_rl.train_task import check_task
 
@@ -78,13 +79,33 @@ def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monke
     said: list[str] = []
     config = make_config("champion")
     whole = improved_teacher(config, tmp_path, said.append)
-    assert len(whole.keys) == len(said) == config.improve_rounds == len(set(played))
-    assert said[0].startswith("paired games, round 1 of 3: 10 situations, better actions in 1 of them")
-    assert read_tensors(tmp_path / "teacher.safetensors")[1] == {"rounds": 3}
+    assert len(whole.keys) == config.improve_rounds == len(set(played)) == len(said) / 2
+    assert said[1].startswith("paired games, round 1 of 3: 10 situations, better actions in 1 of them")
+    assert read_tensors(tmp_path / "teacher.safetensors")[1]["rounds"] == 3
     again = improved_teacher(make_config("champion", improve_rounds=4), tmp_path)  # killed after three
     assert len(played) == 4
     assert len(again.keys) == 4
     assert in_order(improved_teacher(config, None)) == in_order(whole)
+
+
+def test_a_teacher_that_is_damaged_or_of_another_task_is_refused(tmp_path: Path) -> None:
+    config, path = make_config("champion"), tmp_path / "teacher.safetensors"
+    keys, actions = np.ones((2, N_WORDS), np.int64), np.array([1, 2], np.int16)
+    about = {"format": "workflow_rl teacher 1", "edition": "current", "seed": 0, "n_bits": N_BITS, "rounds": 3}
+    write_tensors(path, {"keys": keys, "actions": actions}, about)
+    assert len(improved_teacher(config, tmp_path).actions) == 2
+    for wrong in ({"edition": "leaderboard"}, {"seed": 1}, {"n_bits": 240}, {"rounds": "x"}, {"format": ""}):
+        write_tensors(path, {"keys": keys, "actions": actions}, about | wrong)
+        with pytest.raises(UserError, match="is not the teacher of this run's settings"):
+            improved_teacher(config, tmp_path)
+    damaged: list[dict[str, np.ndarray]] = [
+        {"keys": keys}, {"actions": actions}, {"keys": keys[:, :3].copy(), "actions": actions},
+        {"keys": keys, "actions": actions[:1].copy()}, {"keys": keys, "actions": actions + 3000},
+    ]  # fmt: skip
+    for arrays in damaged:
+        write_tensors(path, arrays, about)
+        with pytest.raises(UserError, match="damaged"):
+            improved_teacher(config, tmp_path)
 
 
 @pytest.mark.parametrize("values", [{"imitate_updates": 0}, {"workflow": "user,enterprise,op_host,op_server,defender"}])

@@ -155,7 +155,8 @@ def test_bits_are_those_of_the_memory_and_all_have_their_place() -> None:
     used = np.concatenate([seen[0, :52], seen[1:].ravel()])
     assert not used[N_BITS:].any()
     assert not seen[0, 52:].any()
-    assert used.mean() > 0.5
+    never = np.flatnonzero(~used[:N_BITS])
+    assert len(never) < 40  # decoys that random play hardly completes, long ages of hosts that it disturbs
 
 
 def test_the_memory_knows_neither_the_length_nor_the_time_of_an_episode() -> None:

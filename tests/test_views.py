@@ -14,12 +14,13 @@ from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
 from workflow_rl.config import make_config
 from workflow_rl.evaluate_command import DATA
-from workflow_rl.memory import N_BITS, N_HOST_DECOY
+from workflow_rl.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
+from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.train_task import check_task
-from workflow_rl.views import PLAIN, View, ViewedEnvs, unpack_words, with_view
+from workflow_rl.views import PLAIN, View, ViewedEnvs, forget_some, remember_all, unpack_words, with_view
 
 MEMORY = View("memory", "host-decoy")
 
@@ -63,17 +64,25 @@ def test_a_view_keeps_the_promises_of_a_vector_environment(make: Any, view: View
     assert envs.memories["decoys"].any()
 
 
-def test_both_simulators_show_the_same_to_a_policy_with_a_memory() -> None:
-    """The champion plays genuine CybORG; the engine's memories are fed with what it sees and must not differ."""
+def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> None:
+    """The champion plays genuine CybORG; its recorded game, replayed in the engine, leaves the same memories."""
     pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
     policy = network_policy(DATA / "champion-current.safetensors", "")
-    with closing(ViewedEnvs(CyborgVectorEnv(1, red_agent="meander", max_steps=None), View("memory", "full"))) as envs:
+    options: dict[str, Any] = {"red_agent": "meander", "max_steps": None}
+    with closing(ViewedEnvs(CyborgVectorEnv(1, record=True, **options), View("memory", "full"))) as envs:
         envs.reset(seed=[3])
-        for _ in range(40):
-            action = policy(envs.packed_observations, np.random.default_rng(0))
-            envs.step(action)
-        assert envs.memories["foe"].tolist() == [2]
-        assert envs.memories["observation"].tolist() == envs.envs.packed_observations.tolist()
+        actions, kept = [], []
+        for _ in range(60):
+            actions.append(int(policy(envs.packed_observations, np.random.default_rng(0))[0]))
+            envs.step(actions[-1:])
+            kept.append((envs.packed_observations, envs.envs.packed_observations))
+    memory = np.zeros(1, MEMORY_DTYPE)
+    forget_some(memory, np.ones(1, bool))
+    for action, (wanted, packed) in zip(actions, kept, strict=True):
+        remember_all(memory, np.array([action]), packed)
+        assert np.array_equal(memory, wanted)
+    assert memory["foe"].tolist() == [2]
+    assert memory["decoys"].any()
 
 
 def test_only_the_environments_asked_for_forget(make: Any) -> None:
@@ -144,6 +153,26 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
         check_task(make_config("general", imitate_updates=1))
     assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, memory.")
     assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"workflow": 5}, "damaged, workflow is 5."),
+        ({"universal": True}, "damaged, its network and its workflow do not fit."),
+        ({"edition": "latest"}, "made for an unknown edition, 'latest'."),
+        ({"edition": None}, "damaged, edition is None."),
+        ({"greedy": "no"}, "damaged, greedy is 'no'."),
+        ({"view": "all"}, "unknown view 'all'"),
+        ({"actions": 3}, "unknown action view 3"),
+    ],
+)
+def test_a_file_with_an_odd_description_is_refused(tmp_path: Path, changed: dict[str, Any], complaint: str) -> None:
+    arrays, meta = read_tensors(saved(tmp_path / "policy", MEMORY))
+    write_tensors(tmp_path / "policy", arrays, meta | changed)
+    for command in (["evaluate"], ["watch"], ["export"]):
+        where = [str(tmp_path / "new")] if command == ["export"] else []
+        assert_refused(run(*command, tmp_path / "policy", *where), complaint)
 
 
 def test_a_file_whose_sizes_are_not_those_of_its_view_is_refused(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ PRESET_WORDS = {
     "parallel-200": "the documents' current configuration, from scratch",
     "aggressive": "500 environments, at most 20 episodes each",
     "original": "the original train.py: no workflow, a memory, 20,000 steps per update, 100,000 episodes",
-    "champion": "no workflow, all opponents at once: imitates the expert, then improves on it by its own play",
+    "champion": "no workflow, all opponents at once: paired games improve the expert, a network imitates it",
 }
 
 

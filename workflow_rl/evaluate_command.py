@@ -1,4 +1,4 @@
-"""What ``evaluate`` and ``replay --live`` do with the name of a policy: a reference defender, a file or a run."""
+"""What commands do with the name of a policy: a reference defender, the champion, a file or a run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 
 CHAMPION = "champion"
+BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
 DATA = Path(__file__).parent / "data"
 DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
 _TRAINED = "universal-meander-0"
@@ -110,13 +111,21 @@ def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | N
     return apart / error if error > ROUNDING else None
 
 
-def blue_named(policy: str, workflow: str, edition: str = "current") -> Policy:
-    """A defender by name: a reference policy, the champion, or the network of a file or run."""
+def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_edition: bool = False) -> Policy:
+    """A defender by name (a reference policy or the champion), or the network of a file or run.
+
+    Args:
+        policy: name or path; a Path is never a name.
+        workflow: for a universal policy.
+        edition: that of the games; a policy that was trained for another one is refused, unless
+        any_edition: it does not matter how well it plays.
+    """
     if policy in REFERENCE_POLICIES:
-        return reference_policy(policy, edition=edition)
+        return reference_policy(str(policy), edition=edition)
     from workflow_rl.policy_evaluation import network_policy
 
-    return network_policy(policy_path(policy, edition), workflow, edition)
+    path = policy if isinstance(policy, Path) else policy_path(policy, edition)
+    return network_policy(path, workflow, "" if any_edition else edition)
 
 
 def edition_of(policy: str, edition: str | None) -> str:
@@ -124,7 +133,7 @@ def edition_of(policy: str, edition: str | None) -> str:
     editions = load_scenario().editions
     if edition is not None:
         return check_choice("edition", edition, editions)
-    if policy in (*REFERENCE_POLICIES, CHAMPION):
+    if policy in BY_NAME:
         return next(iter(editions))
     from workflow_rl.policy_file import load_policy
 
@@ -139,6 +148,6 @@ def policy_path(policy: str, edition: str) -> Path:
     if policy == CHAMPION:
         return DATA / f"champion-{edition}.safetensors"
     if not Path(policy).exists():
-        names = ", ".join((*REFERENCE_POLICIES, CHAMPION))
+        names = ", ".join(BY_NAME)
         raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
     return Path(policy)

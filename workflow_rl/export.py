@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.errors import UserError
-from workflow_rl.evaluate_command import edition_of, policy_path
-from workflow_rl.evaluation import EXPERT
+from workflow_rl.evaluate_command import CHAMPION, edition_of, policy_path
+from workflow_rl.evaluation import EXPERT, REFERENCE_POLICIES
 from workflow_rl.policy_evaluation import workflows_of_policy
 from workflow_rl.policy_file import check_edition, load_policy, policy_content
 from workflow_rl.run_store import tensor_bytes, write_atomically
@@ -37,8 +37,12 @@ def export_agent(
         greedy: the agent takes the most probable action; a policy that is meant so does anyway.
         edition: of champion and expert; default: current.
     """
-    policy, folder = str(policy), folder.absolute()
-    rules = edition_of(policy, edition)
+    folder = folder.absolute()
+    if policy in REFERENCE_POLICIES and policy != EXPERT:
+        raise UserError(
+            f"{policy} cannot be exported; allowed: {CHAMPION}, {EXPERT}, or the path of a run or policy file."
+        )
+    rules = edition_of(policy, edition) if isinstance(policy, str) else edition or load_policy(policy).edition
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already; give a new folder.")
     if policy == EXPERT:
@@ -48,7 +52,8 @@ def export_agent(
         files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
         files["README.md"] = _readme("", "by rules", "It draws nothing.", rules, "")
     else:
-        files, about = _network_files(policy_path(policy, rules), rules, workflow, greedy)
+        path = policy_path(policy, rules) if isinstance(policy, str) else policy
+        files, about = _network_files(path, rules, workflow, greedy)
     _write(folder, files)
     names = sorted(path.name for path in folder.iterdir())
     return {"folder": str(folder), "files": names} | about
@@ -68,7 +73,9 @@ def _network_files(path: Path, edition: str, workflow: str, greedy: bool) -> tup
     acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
     files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
     files |= _sources(found.view.tracks, False)
-    files["README.md"] = _readme(chosen, f"against {found.red_agent}", acts, edition, WEIGHTS)
+    files["README.md"] = _readme(
+        chosen, f"against {', '.join(dict.fromkeys(found.red_agent.split(',')))}", acts, edition, WEIGHTS
+    )
     return files, {"workflow": chosen, "greedy": greedy, "edition": edition}
 
 

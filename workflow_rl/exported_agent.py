@@ -23,6 +23,7 @@ import numpy as np
 N_OBSERVED = 52
 UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]
 _MASK = 2**64 - 1
+_MODULES: dict[str, Any] = {}
 
 
 class Agent:
@@ -145,19 +146,16 @@ def _checked(observation: Any) -> np.ndarray:
 
 def _beside(name: str) -> Any:
     """A module in the folder of this file."""
-    path = str(Path(__file__).with_name(f"{name}.py"))
-    known = sys.modules.get(name)
-    if known is not None and known.__file__ == path:
-        return known
-    if name == "cage2_expert":
-        _beside("cage2_memory")  # which it imports
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    if name not in _MODULES:
+        spec = importlib.util.spec_from_file_location(name, str(Path(__file__).with_name(f"{name}.py")))
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        if name == "cage2_expert":
+            sys.modules["cage2_memory"] = _beside("cage2_memory")  # which it imports; another agent may have its own
+        spec.loader.exec_module(module)
+        _MODULES[name] = module
+    return _MODULES[name]
 
 
 def _new_memory() -> Any:

@@ -63,7 +63,10 @@ class FreshGames:
         self, envs: object, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
     ) -> tuple[np.ndarray, np.ndarray]:
         """As many games at a time as there are environments; each has seeds of its own, so grouping is no matter."""
-        config = replace(ppo.config, update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0)
+        config = replace(
+            ppo.config, update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0, anchor=0.0,
+            imitate_updates=0,
+        )  # fmt: skip
         collector = PlainCollector(envs, config, workflows, self.greedy, row_by_row=True)
         seeds = derive_seeds(self.seed, (*self.purpose, ENVIRONMENTS), self.n_episodes)
         generators = derive_seeds(self.seed, (*self.purpose, POLICY), self.n_episodes)

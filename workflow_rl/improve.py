@@ -3,8 +3,10 @@
 The current teacher (teacher.py: the expert and the exceptions found so far) plays many games. Of each common situation,
 which is all that a defender can tell apart, some of the true states behind it are kept. From each of them two games go
 on to the end with equal chance, one with the teacher's action and one with another; afterwards both follow the teacher.
-An action that is better beyond doubt, and again with fresh luck, becomes an exception. Returns count each step as often
-as the challenge's lengths (30, 50, 100) contain it: what is improved is the sum of the official cells.
+An action that is ahead by two standard errors of the pairs, and again with fresh luck, becomes an exception. The errors
+take the kept states of a situation as given, so that some exceptions owe themselves to the choice of states; what a
+round was worth is told by fresh games alone. Returns count each step as often as the challenge's lengths (30, 50, 100)
+contain it: what is improved is the sum of the official cells.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +27,10 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
+from workflow_rl.errors import UserError
 from workflow_rl.memory import (
     MEMORY_DTYPE,
+    N_BITS,
     N_HOST_DECOY,
     N_WORDS,
     SLEEP,
@@ -42,6 +46,8 @@ from workflow_rl.scenario_file import load_scenario
 from workflow_rl.teacher import EMPTY, NO_EXCEPTIONS, Exceptions, find, make_exceptions, teach
 
 N_STEPS = max(CHALLENGE_LENGTHS)
+TEACHER = "teacher.safetensors"
+ALL_ACTIONS = 145
 PURPOSE = 31  # of the games, for their seeds
 WEIGHTS = (np.arange(N_STEPS)[:, None] < np.array(CHALLENGE_LENGTHS)).sum(axis=1)  # (N_STEPS,): 3, 2 or 1
 KEPT = 128  # true states kept of a situation
@@ -238,11 +244,11 @@ def improved_teacher(
 ) -> Exceptions:
     """The exceptions after the configured number of rounds; kept in the run's folder, from which it goes on."""
     exceptions, done = NO_EXCEPTIONS, 0
-    path = folder / "teacher.safetensors" if folder else None
+    path = folder / TEACHER if folder else None
     if path and path.exists():
-        arrays, meta = read_tensors(path)
-        exceptions, done = make_exceptions(arrays["keys"], arrays["actions"]), int(meta["rounds"])
+        exceptions, done = load_teacher(path, config)
     for number in range(done, config.improve_rounds):
+        note(f"paired games, round {number + 1} of {config.improve_rounds}: this takes minutes")
         began = time.perf_counter()
         seed = np.random.SeedSequence([config.seed, PURPOSE, number]).generate_state(1, np.uint64)[0] >> np.uint64(1)
         exceptions, figures = improve(config.edition, exceptions, int(seed), check_jobs(None))
@@ -251,5 +257,25 @@ def improved_teacher(
             f"better actions in {figures['found']:,.0f} of them, {time.perf_counter() - began:.0f} s"
         )
         if path:
-            write_tensors(path, {"keys": exceptions.keys, "actions": exceptions.actions}, {"rounds": number + 1})
+            about = _about(config) | {"rounds": number + 1}
+            write_tensors(path, {"keys": exceptions.keys, "actions": exceptions.actions}, about)
     return exceptions
+
+
+def _about(config: TrainConfig) -> dict[str, Any]:
+    """What a teacher belongs to."""
+    return {"format": "workflow_rl teacher 1", "edition": config.edition, "seed": config.seed, "n_bits": N_BITS}
+
+
+def load_teacher(path: Path, config: TrainConfig) -> tuple[Exceptions, int]:
+    """Exceptions and the number of rounds that found them; refuses a file that is damaged or of another task."""
+    arrays, meta = read_tensors(path)
+    rounds = meta.get("rounds") if isinstance(meta, dict) else None
+    if not isinstance(rounds, int) or {name: meta.get(name) for name in _about(config)} != _about(config):
+        raise UserError(f"{path} is not the teacher of this run's settings.")
+    keys, actions = arrays.get("keys"), arrays.get("actions")
+    if keys is None or actions is None or keys.dtype != np.int64 or keys.shape != (len(actions), N_WORDS):
+        raise UserError(f"{path}: damaged, keys and actions do not fit.")
+    if len(actions) and not 0 <= int(actions.min()) <= int(actions.max()) < ALL_ACTIONS:
+        raise UserError(f"{path}: damaged, it has actions that do not exist.")
+    return make_exceptions(keys, actions), rounds

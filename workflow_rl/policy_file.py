@@ -12,6 +12,7 @@ import torch
 from workflow_rl.errors import UserError
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.run_store import read_tensors, write_tensors
+from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import PLAIN, View
 
 FORMAT = "workflow_rl policy 1"
@@ -73,8 +74,21 @@ def load_policy(path: Path) -> PolicyFile:
         shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
         raise UserError(f"{path}: a policy of {shape} does not fit the {view}.")
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-    about = {name: meta[name] for name in _ABOUT}
-    return PolicyFile(net, **about, view=view, greedy=bool(meta.get("greedy", False)))
+    about = {name: meta[name] for name in _ABOUT} | {"greedy": meta.get("greedy", False)}
+    _check_about(path, about, net.n_code)
+    return PolicyFile(net, **about, view=view)
+
+
+def _check_about(path: Path, about: dict[str, Any], n_code: int) -> None:
+    """Refuses a description that makes no sense."""
+    kinds = {"workflow": str, "universal": bool, "red_agent": str, "edition": str, "greedy": bool}
+    for name, kind in kinds.items():
+        if not isinstance(about[name], kind):
+            raise UserError(f"{path}: damaged, {name} is {about[name]!r}.")
+    if about["edition"] not in load_scenario().editions:
+        raise UserError(f"{path}: made for an unknown edition, {about['edition']!r}.")
+    if (n_code > 0) != (about["universal"] or about["workflow"] != ""):
+        raise UserError(f"{path}: damaged, its network and its workflow do not fit.")
 
 
 def check_edition(policy: PolicyFile, edition: str) -> None:

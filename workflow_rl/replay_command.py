@@ -50,6 +50,6 @@ def replay_live(
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
     chosen = {name: name for name in blues} or LIVE_BLUES
     edition = load_cyborg(cyborg_path).edition
-    named = {name: blue_named(policy, LIVE_WORKFLOW, edition) for name, policy in chosen.items()}
+    named = {name: blue_named(policy, LIVE_WORKFLOW, edition, any_edition=True) for name, policy in chosen.items()}
     with progress("live games", games) as advance:
         return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance)

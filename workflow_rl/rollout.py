@@ -1,6 +1,6 @@
 """One compiled loop for a whole rollout: engine, policy and compliance, the network evaluated once per distinct input.
 
-During a rollout the policy is fixed and blue's input is 52 bits and a workflow, so inputs repeat. The first time that
+During a rollout the policy is fixed and blue's input is some bits and a workflow, so inputs repeat. The first time that
 an input occurs, the actor is evaluated and its distribution kept in a row; afterwards it is looked up. Environments do
 not depend on each other, so each plays all its steps in one go.
 """

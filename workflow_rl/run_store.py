@@ -3,6 +3,7 @@
     config.json             kind, all settings, seed, versions, commit; written once
     events.jsonl            one line per update (of a search: per suggestion and evaluation), only ever added to
     progress.csv            the same as a table (of a search: suggestions.csv and ranking.csv)
+    teacher.safetensors     of a training by paired games: the exceptions found so far; replaced atomically
     checkpoint.safetensors  weights, optimiser, generators, engine states, counters; replaced atomically
     trainings/              of a search: the runs of its trainings
     policy.safetensors      the trained policy (of a search: the best one)
@@ -59,7 +60,7 @@ class Run(Generic[Config]):
         """A new run; refuses a directory that already holds one."""
         if path == Path():
             raise UserError("a run needs a directory of its own, not the current one.")
-        for name in ("config.json", "events.jsonl", "result.json", "trainings"):
+        for name in ("config.json", "events.jsonl", "result.json", "trainings", "teacher.safetensors"):
             if (path / name).exists():
                 raise UserError(f"{path} already holds a run ({name}); resume it or choose another directory.")
         try:

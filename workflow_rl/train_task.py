@@ -42,6 +42,8 @@ def check_task(config: TrainConfig) -> None:
             raise UserError(
                 f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
             )
+    if config.greedy and config.conditioned:
+        raise UserError("--greedy is for policies without a workflow: compliance is confirmed for drawn actions.")
     if config.improve_rounds and (config.conditioned or not config.imitate_updates):
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
     if asks_teacher(config) and not View(config.view, config.actions).remembers:

@@ -36,7 +36,7 @@ class View:
     """A way to see the game.
 
     Args:
-        observation: ``plain``: the 52 bits of the challenge; ``memory``: what blue can remember (memory.py), 236 bits.
+        observation: ``plain``: the 52 bits of the challenge; ``memory``: what blue can remember (memory.py), 242 bits.
         actions: ``full``: all 145; ``host-decoy``: 53, with one decoy action per host that places the next useful one.
     """
 
@@ -143,7 +143,7 @@ class ViewedEnvs(VectorWrapper):
         >>> from workflow_rl.env import CageVectorEnv
         >>> envs = ViewedEnvs(CageVectorEnv(3), View("memory", "host-decoy"))
         >>> envs.reset(seed=0)[0].shape
-        (3, 236)
+        (3, 242)
         >>> observations, rewards, terminated, truncated, infos = envs.step([0, 37, 52])
         >>> envs.action_space.nvec.tolist()
         [53, 53, 53]

@@ -38,15 +38,14 @@ def story_named(
         if number is None:
             raise UserError(f"episode must be a number from 0 to {trace.n_episodes - 1}, not {episode!r}.")
         return story_of_trace(trace, number, edition or "", workflow)
-    from workflow_rl.evaluate_command import CHAMPION, blue_named, policy_path
+    from workflow_rl.evaluate_command import BY_NAME, CHAMPION, blue_named, policy_path
 
-    about = ("bline", edition or "current", workflow)
+    about, path = ("bline", edition or "current", workflow), Path(source)
     if source not in REFERENCE_POLICIES and (source == CHAMPION or Path(source).exists()):
         from workflow_rl.policy_file import load_policy
 
         path = policy_path(source, about[1])
         path = path if source == CHAMPION else _policy_of(path)
-        source = source if source == CHAMPION else str(path)
         policy = load_policy(path)
         if policy.universal and not workflow:
             raise UserError("the policy follows any workflow: say which one with --workflow.")
@@ -58,7 +57,8 @@ def story_named(
         check_choice("episode", episode, CHOICES)
     n_episodes = N_EPISODES if number is None else number + 1
     rules = edition or about[1]
-    episodes = Episodes(blue_named(source, about[2], rules), red, rules, about[2], n_episodes, 100, seed)
+    blue = blue_named(path if path.exists() and source not in BY_NAME else source, about[2], rules)
+    episodes = Episodes(blue, red, rules, about[2], n_episodes, 100, seed)
     if number is not None:
         return episodes.tell(number, f"{source}: episode {number}")
     if episode == "violation":
