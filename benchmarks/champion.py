@@ -46,7 +46,7 @@ from workflow_rl.views import forget_some, remember_all
 ORDER = "enterprise,op_server,user,defender,op_host"
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
-GAMES, CYBORG_GAMES, SEED = 10_000, 500, 20_261_116  # a seed that nothing was chosen by
+GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # a seed that nothing was chosen by
 ORIGINAL = Path(tempfile.gettempdir()) / "workflow_rl-original"
 
 

@@ -89,7 +89,7 @@ ALLOWED = {
         "backends", "collect", "compliance", "config", "evaluation", "ppo", "scenario", "workflow",
     },
     "tensorboard_log": set(),
-    "policy_file": {"errors", "policy", "run_store", "views"},
+    "policy_file": {"errors", "policy", "run_store", "scenario_file", "views"},
     "run_store": {"config", "errors", ""},
     "collect": {
         "backends", "buffer", "compliance", "config", "game", "memory", "ppo", "rollout", "scenario",
@@ -103,7 +103,7 @@ ALLOWED = {
     "train_task": {
         "backends", "collect", "config", "errors", "policy_file", "scenario", "scenario_file", "views",
     },
-    "improve": {"config", "engine", "memory", "run_store", "scenario", "scenario_file", "teacher"},
+    "improve": {"config", "engine", "errors", "memory", "run_store", "scenario", "scenario_file", "teacher"},
     "teacher": {"engine", "expert", "memory"},
     "expert": {"engine", "memory"},
     "memory": {"engine"},

@@ -108,7 +108,9 @@ def test_a_teacher_that_is_damaged_or_of_another_task_is_refused(tmp_path: Path)
             improved_teacher(config, tmp_path)
 
 
-@pytest.mark.parametrize("values", [{"imitate_updates": 0}, {"workflow": "user,enterprise,op_host,op_server,defender"}])
+@pytest.mark.parametrize(
+    "values", [{"imitate_updates": 0}, {"workflow": "user,enterprise,op_host,op_server,defender", "greedy": False}]
+)
 def test_paired_games_for_nobody_or_for_a_workflow_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="paired games improve a teacher without a workflow"):
         check_task(make_config("champion", **values))
