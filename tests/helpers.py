@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import math
 import os
@@ -14,6 +15,7 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -101,3 +103,13 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, np.ndarray) and left.dtype == object:
         return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
     return np.array_equal(left, right)
+
+
+def agent_in(folder: Path) -> ModuleType:
+    """The exported module, as it lies there."""
+    spec = importlib.util.spec_from_file_location("exported_agent_in_a_folder", folder / "agent.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.helpers import assert_refused, run, run_json
+from tests.helpers import agent_in, assert_refused, run, run_json
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluate_command import DATA, blue_named
@@ -64,23 +63,13 @@ def test_the_stored_games_on_cyborg_agree_with_the_engines() -> None:
         assert all(cell["episodes"] >= 300 for cell in cells)
 
 
-def agent_of(folder: Path) -> Any:
-    """The module agent.py of a folder."""
-    spec = importlib.util.spec_from_file_location("exported", folder / "agent.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Agent()
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("name", ["champion", "expert"])
 def test_the_exported_agent_acts_as_ours_in_whole_episodes(name: str, edition: str, tmp_path: Path) -> None:
     result = export_agent(name, tmp_path / "agent", edition=edition)
     own = ["policy.safetensors"] if name == "champion" else ["rules.json", "cage2_expert.py"]
     assert sorted(result["files"]) == sorted(["README.md", "agent.py", "cage2_memory.py", *own])
-    agent, blue = agent_of(tmp_path / "agent"), blue_named(name, "", edition)
+    agent, blue = agent_in(tmp_path / "agent").Agent(), blue_named(name, "", edition)
     generator, actions = np.random.default_rng(0), set()
     for game, red in enumerate(("bline", "meander", "sleep") * 4):
         envs = ViewedEnvs(CageVectorEnv(1, red_agent=red, edition=edition, max_steps=None), View("memory", "full"))

@@ -8,14 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.helpers import assert_refused, run
+from tests.helpers import agent_in, assert_refused, run
 from workflow_rl import CageVectorEnv, UserError, load_policy
 from workflow_rl.collect import workflow_codes
 from workflow_rl.config import TrainConfig
@@ -28,16 +27,6 @@ from workflow_rl.workflow import Workflow, unit_types
 
 UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
-
-
-def agent_in(folder: Path) -> ModuleType:
-    """The exported module, as it lies there."""
-    spec = importlib.util.spec_from_file_location("exported_agent_in_a_folder", folder / "agent.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def general_policy(path: Path) -> Path:
