@@ -25,7 +25,7 @@ from workflow_rl.env import CageVectorEnv
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.trainer import train_workflow
 from workflow_rl.workflow import all_workflows
-from workflow_rl.workflow_search import training_config
+from workflow_rl.search_evaluation import training_config
 from workflow_rl.workflow_table import table_from_json
 
 DEFAULT_UPDATES = 5

@@ -25,9 +25,11 @@ from workflow_rl.order_gp import Order
 from workflow_rl.policy_file import load_policy
 from workflow_rl.run_store import Run, read_config, read_events
 from workflow_rl.search import OrderSearch, Suggestion
+from workflow_rl.search_evaluation import training_config
 from workflow_rl.search_view import SearchView, sentences
+from workflow_rl.worker_pool import WorkerPool
 from workflow_rl.workflow import Workflow, all_workflows
-from workflow_rl.workflow_search import ParallelWorkflowRLTrainer, WorkflowSearch, training_config
+from workflow_rl.workflow_search import ParallelWorkflowRLTrainer, WorkflowSearch
 
 SMALL: dict[str, Any] = {
     "n_workflows": 4, "replicates": 2, "n_initial": 2, "n_envs": 20, "max_episodes": 4, "min_episodes": 2,
@@ -175,8 +177,9 @@ def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
     result = json.loads((path / "result.json").read_text())
     assert comparable(result) == comparable(searched[1])
     events = read_events(path)
-    indices = [(event["kind"], event["index"]) for event in events]
+    indices = [(event["kind"], event["index"]) for event in events if event["kind"] != "resumed"]
     assert len(set(indices)) == len(indices) == 8  # nothing suggested or evaluated twice, nothing lost
+    assert sum(event["kind"] == "resumed" for event in events) >= kills - 1
     for training in (path / "trainings").iterdir():
         updates = [event["update"] for event in read_events(training)]
         assert updates == list(range(1, len(updates) + 1))
@@ -268,7 +271,7 @@ def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is
 ) -> None:
     config = make_search_config(**(SMALL | {"n_workflows": 3}))
     run_ = Run.create(tmp_path / "run", config)
-    search = WorkflowSearch(run_, jobs=2)
+    search = WorkflowSearch(run_, WorkerPool(2, tmp_path / "workers.log"))
     order, other = all_workflows()[0].order, all_workflows()[119].order
     search.search = Scripted(search.search.items, [order, order, other])
     result = search.go()
@@ -285,7 +288,7 @@ def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is
 
 def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> None:
     run_ = Run.create(tmp_path / "run", make_search_config(**SMALL))
-    search = WorkflowSearch(run_, jobs=2)
+    search = WorkflowSearch(run_, WorkerPool(2, tmp_path / "workers.log"))
     search.search = Scripted(search.search.items, [all_workflows()[5].order])
     assert search.go()["evaluations"] == 1
     run_.close()

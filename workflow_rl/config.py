@@ -171,7 +171,9 @@ class SearchConfig:
     strategy: str = _setting("gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.")
     gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
-    in_flight: int = _setting(2, "Evaluations that may be under way when the next one is chosen; part of the result.")
+    in_flight: int = _setting(
+        2, "Evaluations under way when the next one is chosen, part of the result; 0: as many as there is room for."
+    )
 
 
 SEARCH_FIELDS = tuple(item for item in fields(SearchConfig) if item.name != "train")
@@ -214,7 +216,7 @@ def check_search_config(config: SearchConfig) -> None:
     check_config(config.train)
     _check_types(config, SEARCH_FIELDS)
     for name, most in (("n_workflows", 100_000), ("replicates", 100), ("in_flight", 1000)):
-        _at_least(config, name, 1)
+        _at_least(config, name, 0 if name == "in_flight" else 1)
         if getattr(config, name) > most:
             raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
     _at_least(config, "n_initial", 0)

@@ -47,12 +47,18 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str,
     return arrays, {"format": FORMAT} | sizes | about | seen
 
 
+def file_of(path: Path) -> Path:
+    """The policy's file, where ``path`` is one or a run directory."""
+    if not path.is_dir():
+        return path
+    if not (path / "policy.safetensors").exists():
+        raise UserError(f"{path} holds no trained policy (policy.safetensors is missing).")
+    return path / "policy.safetensors"
+
+
 def load_policy(path: Path) -> PolicyFile:
     """Reads a policy file, or the policy of a run directory."""
-    if path.is_dir():
-        path = path / "policy.safetensors"
-        if not path.exists():
-            raise UserError(f"{path.parent} holds no trained policy (policy.safetensors is missing).")
+    path = file_of(path)
     arrays, meta = read_tensors(path)
     known = isinstance(meta, dict) and meta.get("format") == FORMAT
     if not known or not all(name in meta for name in (*_SIZES, *_ABOUT)):

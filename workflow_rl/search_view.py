@@ -68,7 +68,7 @@ class SearchView:
         pass
 
     def _suggestion(self, event: dict[str, Any]) -> None:
-        if event["index"] >= self.done:
+        if not event.get("observed"):
             self.under_way[event["index"]] = {"finished": 0} | event | {"progress": {}}
 
     def _progress(self, event: dict[str, Any]) -> None:
@@ -88,7 +88,13 @@ class SearchView:
             self.under_way[index]["finished"] += 1
 
     def _restarted(self, event: dict[str, Any]) -> None:
-        self.line(f"a worker died (exit code {event['exit_code']}); its training {event['name']} goes on in another.")
+        self.line(f"a worker died ({event['reason']}); its training {event['name']} goes on in another.")
+
+    def _machines(self, event: dict[str, Any]) -> None:
+        self.line(event["text"])
+
+    def _late(self, event: dict[str, Any]) -> None:
+        self.line(event["text"])
 
     def _evaluation(self, event: dict[str, Any]) -> None:
         self.under_way.pop(event["index"], None)

@@ -31,7 +31,7 @@ PATIENCE = 30.0  # seconds to wait for a directory that an orphan, about to end,
 
 def train_in(path: Path, config: TrainConfig, say: Any = lambda _: None) -> dict[str, Any]:
     """The result of a training in its run directory, made now unless it is there already."""
-    run = _held(path, config)
+    run = held(path, config)
     try:
         done = read_result(path)
         return asdict(train_workflow(config, run, say)) if done is None else done
@@ -39,7 +39,7 @@ def train_in(path: Path, config: TrainConfig, say: Any = lambda _: None) -> dict
         run.close()
 
 
-def _held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
+def held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
     """The training's directory, new or as it was left; waits for an orphan that still holds it."""
     give_up = time.monotonic() + PATIENCE
     while True:

@@ -8,34 +8,14 @@ import os
 import subprocess
 import sys
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from typing import Any
 
-from workflow_rl.config import TrainConfig, config_to_json
+from workflow_rl.config import config_to_json
 from workflow_rl.errors import UserError
-
-MOST_DEATHS = 3  # of workers on one task, before it is taken to be the task's fault
-
-
-@dataclass(frozen=True)
-class Task:
-    """One training: its name, its run directory and its settings."""
-
-    name: str
-    path: Path
-    config: TrainConfig
-
-
-@dataclass(frozen=True)
-class Report:
-    """News of a task: ``kind`` is progress, done or restarted."""
-
-    name: str
-    kind: str
-    value: dict[str, Any]
+from workflow_rl.executor import MOST_DEATHS, Executor, Report, Task
 
 
 class _Worker:
@@ -81,7 +61,7 @@ class _Worker:
         return code
 
 
-class WorkerPool:
+class WorkerPool(Executor):
     """Up to ``jobs`` trainings at once, each in a process with one thread.
 
     Args:
@@ -95,6 +75,11 @@ class WorkerPool:
         self._waiting: deque[Task] = deque()
         self._deaths: dict[str, int] = {}
         self.workers = [_Worker(log, self._inbox) for _ in range(jobs)]
+
+    @property
+    def room(self) -> int:
+        """The number of processes."""
+        return len(self.workers)
 
     def submit(self, task: Task) -> None:
         """Puts a task into the queue."""
@@ -140,4 +125,4 @@ class WorkerPool:
         if task is not None:
             self._waiting.appendleft(task)
         self._hand_out()
-        return Report(name, "restarted", {"exit_code": code})
+        return Report(name, "restarted", {"reason": f"exit code {code}"})

@@ -4,111 +4,48 @@ An *evaluation* of a workflow is ``replicates`` independent trainings; its value
 every workflow starts from the same policy and plays the same games, so what remains between workflows is the workflows.
 A re-visit goes on with the policies of the visit before, on new games.
 
-Suggestion i is made from the evaluations 0 .. i - in_flight, those in between being pending, whichever finished first
-and however many processes work: the run is a function of its settings. So a killed run that is resumed ends with the
-same ranking as one that was left alone. Everything needed for that is in the run directory: the suggestions in
-events.jsonl, and each training's own run under trainings/.
+Evaluations are taken in in the sequence of their suggestions, whichever finished first: suggestion i is made from the
+evaluations 0 .. i - in_flight, those in between being pending, however many processes work. So the run is a function of
+its settings, and a killed run that is resumed ends with the same ranking as one that was left alone. Everything needed
+for that is in the run directory: the suggestions in events.jsonl, and each training's own run under trainings/.
+
+With in_flight 0 the room that the executor has decides how many are under way, and an evaluation that would leave it
+empty for long is overtaken. Then the run also depends on the machines, but every suggestion is still what the search
+says to what is observed and pending before it in events.jsonl.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from workflow_rl.collect import derive_seeds
-from workflow_rl.config import SearchConfig, TrainConfig, check_jobs, make_search_config
+from workflow_rl.config import SearchConfig, check_jobs, make_search_config
 from workflow_rl.errors import UserError
+from workflow_rl.executor import Executor, Report, Task
 from workflow_rl.order_gp import Order
-from workflow_rl.ranking import Evaluated, follows
+from workflow_rl.ranking import follows
 from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
-from workflow_rl.search import Suggestion, make_search
+from workflow_rl.search import make_search
+from workflow_rl.search_evaluation import EVALUATION, SUGGESTION, Evaluation, check_search, training_config
 from workflow_rl.search_result import Finished, search_result
-from workflow_rl.train_task import check_task
 from workflow_rl.trainer import WorkflowResult, base_config
-from workflow_rl.worker_pool import Report, Task, WorkerPool
-from workflow_rl.workflow import Workflow, unit_types
+from workflow_rl.worker_pool import WorkerPool
+from workflow_rl.workflow import unit_types
 
-SEED_OF_TRAINING = 41  # purpose, see derive_seeds
 SECONDS_BETWEEN_TICKS = 0.5
 RESULT_KEYS = {item.name for item in fields(WorkflowResult)}
-SUGGESTION, EVALUATION = "suggestion", "evaluation"  # kinds of events
+ROUNDS = 8  # suggestions are made in rounds, so many to a full set of evaluations under way
+LATE = 2.0  # times the mean training, for which room is left empty before the search goes on without a late evaluation
+RESTARTED, MACHINES, RESUMED, LATE_ONE = "restarted", "machines", "resumed", "late"  # kinds of further events
 
 Say = Callable[[dict[str, Any]], None]
-
-
-def training_config(config: SearchConfig, workflow: str, visit: int, replicate: int, start: str = "") -> TrainConfig:
-    """Settings of one training of a search; ``start`` replaces the warm start.
-
-    The seed depends on visit and replicate and not on the workflow: all workflows meet the same chance.
-    """
-    seed = int(derive_seeds(config.train.seed, (SEED_OF_TRAINING, visit, replicate), 1)[0] >> np.uint64(1))
-    warm_start = start or config.train.warm_start
-    if warm_start == "universal":
-        warm_start = f"universal:{replicate}"
-    return replace(config.train, workflow=workflow, seed=seed, warm_start=warm_start)
-
-
-def check_search(config: SearchConfig) -> None:
-    """Refuses a search that cannot be."""
-    for replicate in range(config.replicates):
-        check_task(training_config(config, ",".join(unit_types()), 0, replicate))
-
-
-@dataclass
-class _Evaluation:
-    """One evaluation under way or done."""
-
-    index: int
-    suggestion: Suggestion
-    visit: int
-    results: dict[int, dict[str, Any]] = field(default_factory=dict)  # by replicate
-
-    submitted: set[int] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, event: dict[str, Any]) -> _Evaluation:
-        """From the suggestion as an event."""
-        figures = (event[name] for name in ("mean", "sigma", "bound", "reason"))
-        return cls(event["index"], Suggestion(Workflow.parse(event["workflow"]).order, *figures), event["visit"])
-
-    def evaluated(self) -> Evaluated:
-        """Returns and compliance."""
-        results = [self.results[replicate] for replicate in sorted(self.results)]
-        returns, errors = ([result[name] for result in results] for name in ("mean_return", "standard_error"))
-        compliance = float(np.mean([result["compliance"] for result in results]))
-        return Evaluated(self.suggestion.order, tuple(returns), tuple(errors), compliance)
-
-    def suggested(self) -> dict[str, Any]:
-        """The suggestion as an event."""
-        figures = {name: value for name, value in asdict(self.suggestion).items() if name != "order"}
-        return {"kind": SUGGESTION} | self._about() | figures
-
-    def outcome(self) -> dict[str, Any]:
-        """What came out, as an event."""
-        found, results = self.evaluated(), [self.results[replicate] for replicate in sorted(self.results)]
-        return (
-            {"kind": EVALUATION}
-            | self._about()
-            | {
-                "mean_return": found.value,
-                "standard_error": found.standard_error,
-                "returns": list(found.returns),
-                "compliance": found.compliance,
-                "counted_fixes": float(np.mean([result["counted_fixes"] for result in results])),
-                "updates": sum(result["updates"] for result in results),
-                "episodes": sum(result["episodes"] for result in results),
-                "stop_reason": ", ".join(sorted({result["stop_reason"] for result in results})),
-            }
-        )
-
-    def _about(self) -> dict[str, Any]:
-        return {"index": self.index, "workflow": ",".join(self.suggestion.order), "visit": self.visit}
 
 
 class WorkflowSearch:
@@ -116,37 +53,42 @@ class WorkflowSearch:
 
     Args:
         run: the directory, new or with a search that was interrupted.
-        jobs: trainings at once.
+        executor: who trains; is closed at the end.
         say: told about everything that happens, as dictionaries with a ``kind``.
     """
 
-    def __init__(self, run: Run[SearchConfig], jobs: int, say: Say = lambda _: None) -> None:
-        self.run, self.config, self.jobs, self.say = run, run.config, jobs, say
+    def __init__(self, run: Run[SearchConfig], executor: Executor, say: Say = lambda _: None) -> None:
+        self.run, self.config, self.executor, self.say = run, run.config, executor, say
         config = self.config
         self.search = make_search(config.strategy, unit_types(), config.train.seed, config.gp_beta, config.n_initial)
-        self.evaluations: list[_Evaluation] = []
+        self.evaluations: list[Evaluation] = []
+        self.visits: dict[Order, list[Evaluation]] = {}  # the same by workflow
+        self.under_way: dict[int, Evaluation] = {}  # those not yet taken in, by number
+        self.late: set[int] = set()  # those of them that are no longer waited for
+        self.compliance: dict[Order, list[float]] = {}  # of those taken in
         self.bases: dict[int, dict[str, Any]] = {}
-        self.n_observed = 0
+        self.best: dict[str, Any] | None = None  # so far
         self._seconds_before, self._began = 0.0, time.perf_counter()
+        self._idle_since: float | None = None
 
     def go(self) -> dict[str, Any]:
         """Runs the search to its end and returns the result, which is also in the directory."""
         torch.set_num_threads(1)  # the cores are the workers'
-        self._recall()
-        pool = WorkerPool(min(self.jobs, self.config.in_flight * self.config.replicates), self.run.path / "workers.log")
         try:
-            self._train_bases(pool)
-            self._advance(pool)
-            while self.n_observed < len(self.evaluations):
-                report = pool.report(SECONDS_BETWEEN_TICKS)
-                if report is not None and report.kind == "done":
-                    index, replicate = map(int, report.name.split("-"))
-                    self.evaluations[index].results[replicate] = report.value
-                    self._advance(pool)
-                self._pass_on(report)
+            self._recall()
+            self._train_bases()
+            self._advance()
+            while self.under_way:
+                self._hear(self.executor.report(SECONDS_BETWEEN_TICKS))
+                self._look_for_late_ones()
         finally:
-            pool.close()
+            self.executor.close()
         return search_result(self.run, self._finished(), [*self.bases.values()], self.seconds)
+
+    @property
+    def width(self) -> int:
+        """Evaluations that may be under way: as asked for, or enough to fill the room while one of them ends."""
+        return self.config.in_flight or max(2, math.ceil(self.executor.room / self.config.replicates) + 1)
 
     @property
     def seconds(self) -> float:
@@ -159,15 +101,19 @@ class WorkflowSearch:
         try:
             suggested = [event for event in events if event["kind"] == SUGGESTION]
             done = [event["index"] for event in events if event["kind"] == EVALUATION]
-            self.evaluations = [_Evaluation.of(event) for event in suggested]
+            for event in suggested:
+                self._add(Evaluation.of(event))
             self._seconds_before = float(next((e["seconds"] for e in reversed(events) if "seconds" in e), 0.0))
             numbers = [evaluation.index for evaluation in self.evaluations]
-            whole = numbers == list(range(len(numbers))) and done == list(range(len(done)))
+            whole = numbers == list(range(len(numbers))) and len(set(done)) == len(done) and {*done} <= {*numbers}
+            whole = whole and (done == sorted(done) or not self.config.in_flight)
         except (KeyError, TypeError, AttributeError, ValueError):
             whole = False
-        if not whole or len(done) > len(suggested):
+        if not whole:
             raise UserError(f"{self.run.path}/events.jsonl is damaged.")
         self.run.rewrite_events(events)
+        if events:
+            self.run.log({"kind": RESUMED, "done": len(done), "seconds": self.seconds})
         for evaluation in self.evaluations:
             for replicate in range(self.config.replicates):
                 path = self._path(evaluation.index, replicate)
@@ -179,91 +125,141 @@ class WorkflowSearch:
         about = {"run": str(self.run.path), "config": self.config, "done": len(done), "seconds": self.seconds}
         self.say({"kind": "start"} | about)
         for evaluation in self.evaluations:
-            self.say(evaluation.suggested() | {"finished": len(evaluation.results)})
+            self.say(
+                evaluation.suggested() | {"finished": len(evaluation.results), "observed": evaluation.index in done}
+            )
         for index in done:
             if len(self.evaluations[index].results) < self.config.replicates:
                 raise UserError(f"{self.run.path}: trainings of evaluation {index} are missing.")
             self._observe(self.evaluations[index])
 
-    def _train_bases(self, pool: WorkerPool) -> None:
+    def _train_bases(self) -> None:
         """Where trainings start from a general policy: one per replicate, shared by all workflows."""
         if self.config.train.warm_start != "general":
             return
         for replicate in range(self.config.replicates):
             config = base_config(training_config(self.config, "", 0, replicate))
-            pool.submit(Task(f"base {replicate}", self._base_path(replicate), config))
+            self.executor.submit(Task(f"base {replicate}", self._base_path(replicate), config))
         while len(self.bases) < self.config.replicates:
-            report = pool.report(SECONDS_BETWEEN_TICKS)
-            if report is not None and report.kind == "done":
-                self.bases[int(report.name.split()[1])] = report.value
-            self._pass_on(report)
+            self._hear(self.executor.report(SECONDS_BETWEEN_TICKS))
 
-    def _pass_on(self, report: Report | None) -> None:
-        news = {"kind": "tick"} if report is None else {"kind": report.kind, "name": report.name} | report.value
-        self.say(news | {"seconds": self.seconds})
+    def _hear(self, report: Report | None) -> None:
+        """Takes in news of the executor and passes them on."""
+        if report is None:
+            self.say({"kind": "tick", "seconds": self.seconds})
+            return
+        news = {"kind": report.kind, "name": report.name} | report.value | {"seconds": self.seconds}
+        if report.kind in (RESTARTED, MACHINES):
+            self.run.log(news)
+        elif report.kind == "done" and report.name.startswith("base"):
+            self.bases[int(report.name.split()[1])] = report.value
+        elif report.kind == "done":
+            index, replicate = map(int, report.name.split("-"))
+            self.evaluations[index].results[replicate] = report.value
+        if self.evaluations and report.kind in ("done", MACHINES):
+            self._advance()
+        self.say(news)
 
-    def _advance(self, pool: WorkerPool) -> None:
+    def _advance(self) -> None:
         """Makes the suggestions that are due, takes in evaluations in their sequence, and gives out trainings."""
         more = True
         while True:
-            following = self.evaluations[self.n_observed : self.n_observed + 1]
-            if more and len(self.evaluations) < min(self.n_observed + self.config.in_flight, self.config.n_workflows):
-                more = self._suggest()
-            elif following and len(following[0].results) == self.config.replicates:
-                self._take_in(following[0])
+            due, following = self._due() if more else 0, self._following()
+            if due:
+                more = self._suggest(due)
+            elif following:
+                self._take_in(following)
             else:
                 break
-        for evaluation in self.evaluations[self.n_observed :]:
-            self._submit(evaluation, pool)
+        for evaluation in self.under_way.values():
+            self._submit(evaluation)
 
-    def _suggest(self) -> bool:
-        """Asks for the next workflow; False if the strategy has no more."""
-        pending = [evaluation.suggestion.order for evaluation in self.evaluations[self.n_observed :]]
-        found = self.search.suggest(1, pending)
-        if not found:
-            return False
-        order = found[0].order
-        visit = sum(evaluation.suggestion.order == order for evaluation in self.evaluations)
-        self.evaluations.append(_Evaluation(len(self.evaluations), found[0], visit))
-        self.run.log(self.evaluations[-1].suggested())
-        self.say(self.evaluations[-1].suggested())
-        return True
+    def _due(self) -> int:
+        """Suggestions to be made now: a round, when there is room for all of it."""
+        waited_for = len(self.under_way) - len(self.late)
+        round_ = min(max(1, self.width // ROUNDS), self.config.n_workflows - len(self.evaluations))
+        return round_ if waited_for + round_ <= self.width else 0
 
-    def _submit(self, evaluation: _Evaluation, pool: WorkerPool) -> None:
+    def _following(self) -> Evaluation | None:
+        """The evaluation to take in next, if it is done: the first in sequence, or a late one."""
+        first = next((index for index in self.under_way if index not in self.late), None)
+        numbers = sorted(self.late) + ([] if first is None else [first])
+        return next((e for e in map(self.under_way.__getitem__, numbers) if self._complete(e)), None)
+
+    def _complete(self, evaluation: Evaluation) -> bool:
+        return len(evaluation.results) == self.config.replicates
+
+    def _look_for_late_ones(self) -> None:
+        """Goes on without an evaluation that holds up the others, where the room decides how many are under way."""
+        trainings = sum(len(e.submitted - e.results.keys()) for e in self.under_way.values())
+        held_up = len(self.evaluations) < self.config.n_workflows and any(map(self._complete, self.under_way.values()))
+        if self.config.in_flight or not held_up or trainings >= self.executor.room:
+            self._idle_since = None
+            return
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        seconds = [result["seconds"] for evaluation in self.evaluations for result in evaluation.results.values()]
+        if now - self._idle_since > max(1.0, LATE * float(np.mean(seconds))):
+            self._idle_since = None
+            index = min(self.under_way.keys() - self.late)
+            self.late.add(index)
+            text = f"evaluation {index + 1} takes long; the search goes on without it."
+            event = {"kind": LATE_ONE, "index": index, "text": text, "seconds": self.seconds}
+            self.run.log(event)
+            self.say(event)
+            self._advance()
+
+    def _suggest(self, number: int) -> bool:
+        """Asks for the next workflows; False if the strategy has no more."""
+        found = self.search.suggest(number, [evaluation.suggestion.order for evaluation in self.under_way.values()])
+        for suggestion in found:
+            visit = len(self.visits.get(suggestion.order, []))
+            self._add(Evaluation(len(self.evaluations), suggestion, visit))
+            self.run.log(self.evaluations[-1].suggested())
+            self.say(self.evaluations[-1].suggested())
+        return len(found) == number
+
+    def _add(self, evaluation: Evaluation) -> None:
+        self.evaluations.append(evaluation)
+        self.visits.setdefault(evaluation.suggestion.order, []).append(evaluation)
+        self.under_way[evaluation.index] = evaluation
+
+    def _submit(self, evaluation: Evaluation) -> None:
         """Gives out the trainings of an evaluation, a re-visit's as soon as the visit before is done."""
         workflow, visit = ",".join(evaluation.suggestion.order), evaluation.visit
-        same = [e for e in self.evaluations[: evaluation.index] if e.suggestion.order == evaluation.suggestion.order]
-        for replicate in range(self.config.replicates):
-            if replicate in evaluation.results or replicate in evaluation.submitted:
-                continue
+        same = self.visits[evaluation.suggestion.order][:visit]
+        for replicate in sorted({*range(self.config.replicates)} - evaluation.results.keys() - evaluation.submitted):
             start = str(self._base_path(replicate)) if self.config.train.warm_start == "general" else ""
             if same:
                 if replicate not in same[-1].results:
                     continue
                 start = str(self._path(same[-1].index, replicate))
             config = training_config(self.config, workflow, visit, replicate, start)
-            pool.submit(Task(f"{evaluation.index}-{replicate}", self._path(evaluation.index, replicate), config))
+            self.executor.submit(
+                Task(f"{evaluation.index}-{replicate}", self._path(evaluation.index, replicate), config)
+            )
             evaluation.submitted.add(replicate)
 
-    def _take_in(self, evaluation: _Evaluation) -> None:
+    def _take_in(self, evaluation: Evaluation) -> None:
         """Observes the next evaluation in sequence and keeps that it was."""
         self._observe(evaluation)
         event = evaluation.outcome() | {"seconds": self.seconds}
         self.run.log(event)
-        self.say(event | {"best": self._best()})
+        if self._due() or self.width < 2 * ROUNDS:  # then the next suggestion needs the same model
+            self.best = self._best()
+        self.say(event | {"best": self.best})
 
-    def _observe(self, evaluation: _Evaluation) -> None:
+    def _observe(self, evaluation: Evaluation) -> None:
         found = evaluation.evaluated()
         self.search.observe(found.order, found.value, found.standard_error)
-        self.n_observed += 1
+        self.compliance.setdefault(found.order, []).append(found.compliance)
+        del self.under_way[evaluation.index]
+        self.late.discard(evaluation.index)
 
     def _best(self) -> dict[str, Any] | None:
         """The best workflow so far among those that are followed, as the process sees it."""
-        compliance: dict[Order, list[float]] = {}
-        for evaluation in self.evaluations[: self.n_observed]:
-            found = evaluation.evaluated()
-            compliance.setdefault(found.order, []).append(found.compliance)
-        followed = [o for o, values in compliance.items() if follows(values, self.config.train.compliance_threshold)]
+        threshold = self.config.train.compliance_threshold
+        followed = [order for order, values in self.compliance.items() if follows(values, threshold)]
         if not followed:
             return None
         means, sigmas = self.search.model().predict(followed)
@@ -335,27 +331,46 @@ class ParallelWorkflowRLTrainer:
         self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
         check_search(self.config)
 
-    def run_workflow_search(self, say: Say = lambda _: None) -> dict[str, Any]:
-        """Runs the search; the result is that of ``workflow-rl search --json``."""
-        return new_search(self.config, self.run_dir, self.jobs, say)
+    def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> dict[str, Any]:
+        """Runs the search; the result is that of ``workflow-rl search --json``.
+
+        Args:
+            say: told about everything that happens.
+            executor: who trains, e.g. a :class:`cluster.RayCluster`; default: ``jobs`` processes of this machine.
+        """
+        return new_search(self.config, self.run_dir, executor or self.jobs, say)
 
 
-def new_search(config: SearchConfig, path: Path | None, jobs: int, say: Say) -> dict[str, Any]:
-    """Runs a search in a new directory and returns its result."""
+def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> dict[str, Any]:
+    """Runs a search in a new directory and returns its result.
+
+    Args:
+        config: the settings.
+        path: the directory; default: a new one under runs/.
+        trainers: who trains, or the number of processes of this machine that do.
+        say: told about everything that happens.
+    """
     check_search(config)
-    return _finish(Run.create(path or new_run_directory("search"), config), jobs, say)
+    return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
 
 
-def resume_search(path: Path, jobs: int, say: Say = lambda _: None) -> dict[str, Any]:
-    """Goes on with a search that was interrupted and returns its result."""
+def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> dict[str, Any]:
+    """Goes on with a search that was interrupted, wherever that was, and returns its result."""
     read_search_config(path)  # a search at all?
     if read_result(path) is not None:
         raise UserError(f"{path} is finished; there is nothing to resume.")
-    return _finish(Run.open_search(path), jobs, say)
+    return _finish(Run.open_search(path), trainers, say)
 
 
-def _finish(run: Run[SearchConfig], jobs: int, say: Say) -> dict[str, Any]:
+def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> dict[str, Any]:
     try:
-        return WorkflowSearch(run, jobs, say).go()
+        return WorkflowSearch(run, _executor(run, trainers), say).go()
     finally:
         run.close()
+
+
+def _executor(run: Run[SearchConfig], trainers: Executor | int) -> Executor:
+    if isinstance(trainers, Executor):
+        return trainers
+    most = run.config.in_flight * run.config.replicates  # trainings that can ever be under way
+    return WorkerPool(min(trainers, most) if most else trainers, run.path / "workers.log")

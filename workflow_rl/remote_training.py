@@ -1,0 +1,139 @@
+"""A training far from its run directory: what is sent there, what it does, and what comes back, all as bytes.
+
+    parcel = pack(task)                       # where the run directory is
+    for kind, value in train_away(parcel):    # anywhere else
+        keep(task, kind, value)               # where the run directory is
+
+The directory that trains is a temporary one. Checkpoints come back now and then, so that a training whose machine was
+lost goes on with them elsewhere; the files of a finished one come back at its end. Nothing of it is code.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.engine.compiled import source_digest
+from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.executor import Task
+from workflow_rl.policy_file import file_of
+from workflow_rl.run_store import read_result, write_atomically
+from workflow_rl.train_task import warm_start_path
+from workflow_rl.worker import held, train_in
+
+PROGRESS, CHECKPOINT, DONE, ERROR, FAILED = "progress", "checkpoint", "done", "error", "failed"  # kinds of messages
+SENT = ("config.json", "events.jsonl", "checkpoint.safetensors")
+CHECKPOINT_FILES = ("events.jsonl", "checkpoint.safetensors")  # in this sequence: later events are made again
+RESULT_FILES = ("events.jsonl", "progress.csv", "policy.safetensors", "result.json")  # the result last
+
+Message = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A training as it travels: settings, files of its run so far, and the policy to start from.
+
+    ``progress_seconds`` and ``checkpoint_seconds`` say how often it is heard of, ``digest`` which source it needs.
+    """
+
+    config: dict[str, Any]
+    files: dict[str, bytes]
+    start: bytes | None
+    digest: str
+    progress_seconds: float
+    checkpoint_seconds: float
+
+
+def pack(task: Task, progress_seconds: float, checkpoint_seconds: float) -> Parcel | None:
+    """Readies the task's run directory, new or as it was left; None if the training is done."""
+    held(task.path, task.config).close()
+    if read_result(task.path) is not None:
+        return None
+    start = file_of(warm_start_path(task.config)) if _starts_from_file(task.config) else None
+    try:
+        return Parcel(
+            config_to_json(task.config),
+            {name: (task.path / name).read_bytes() for name in SENT if (task.path / name).exists()},
+            start.read_bytes() if start else None,
+            source_digest(), progress_seconds, checkpoint_seconds,
+        )  # fmt: skip
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror}).") from None
+
+
+def _starts_from_file(config: TrainConfig) -> bool:
+    """Not from a policy that comes with the package."""
+    return config.warm_start.partition(":")[0] not in ("none", "general", "universal")
+
+
+def train_away(parcel: Parcel) -> Iterator[Message]:
+    """Trains, and yields messages as the training goes on in a thread; the last one is done, error or failed."""
+    if parcel.digest != source_digest():
+        yield ERROR, "a node has another workflow_rl than the one that searches; install the same on all of them."
+        return
+    with tempfile.TemporaryDirectory(prefix="workflow_rl-") as folder:
+        outbox: SimpleQueue[Message] = SimpleQueue()
+        Thread(target=_train, args=(parcel, Path(folder), outbox), daemon=True).start()
+        kind = ""
+        while kind not in (DONE, ERROR, FAILED):
+            kind, value = outbox.get()
+            yield kind, value
+
+
+def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
+    run, config = folder / "run", config_from_json(parcel.config)
+    heard = kept = time.monotonic()
+
+    def say(event: dict[str, Any]) -> None:
+        nonlocal heard, kept
+        now = time.monotonic()
+        if now - heard > parcel.progress_seconds:
+            heard = now
+            outbox.put((PROGRESS, {name: event[name] for name in ("phase", "update", "return", "compliance")}))
+        if now - kept > parcel.checkpoint_seconds and (run / CHECKPOINT_FILES[-1]).exists():
+            kept = now
+            outbox.put((CHECKPOINT, _read(run, CHECKPOINT_FILES)))
+
+    try:
+        run.mkdir()
+        for name, content in parcel.files.items():
+            (run / name).write_bytes(content)
+        if parcel.start is not None:
+            (folder / "start.safetensors").write_bytes(parcel.start)
+            config = replace(config, warm_start=str(folder / "start.safetensors"))
+        train_in(run, config, say)
+        outbox.put((DONE, _read(run, RESULT_FILES)))
+    except SimulatorError as error:  # as if this process had died: another one goes on from the checkpoint
+        outbox.put((FAILED, str(error)))
+    except UserError as error:
+        outbox.put((ERROR, str(error)))
+    except Exception as error:
+        outbox.put((FAILED, f"{type(error).__name__}: {error}"))
+
+
+def _read(run: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    return {name: (run / name).read_bytes() for name in names if (run / name).exists()}
+
+
+def keep(task: Task, kind: str, files: dict[str, bytes]) -> dict[str, Any]:
+    """Writes what came back into the task's run directory; returns the result if the training is done."""
+    names = RESULT_FILES if kind == DONE else CHECKPOINT_FILES
+    try:
+        for name in names:
+            if name == "result.json":
+                result = json.loads(files[name]) | {"run": str(task.path)}
+                write_atomically(task.path / name, json.dumps(result, indent=1).encode())
+                return dict(result)
+            if name in files:
+                write_atomically(task.path / name, files[name])
+    except OSError as error:
+        raise UserError(f"{task.path}: cannot go on ({error.strerror or error}).") from None
+    return {}
