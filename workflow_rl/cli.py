@@ -193,7 +193,18 @@ def train(
 @with_search_settings
 def search(
     preset: Annotated[str, typer.Option(help=SEARCH_PRESET_HELP, show_default=False)] = "",
-    jobs: Annotated[int | None, typer.Option(help="Trainings at once.", show_default="one per core")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Most trainings at once.", show_default="one per core; with --ray: all it has")
+    ] = None,
+    ray: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Train on a Ray cluster: auto, local or HOST:PORT.", show_default="")
+    ] = "",
+    cpus_per_evaluation: Annotated[
+        float | None, typer.Option(help="Ray: CPUs of each training of an evaluation.", show_default="1")
+    ] = None,
+    gpus_per_evaluation: Annotated[
+        float | None, typer.Option(help="Ray: GPUs of each, also a fraction.", show_default="0")
+    ] = None,
     run_dir: RunDir = None,
     resume: Resume = None,
     report: Annotated[bool, typer.Option(help="Write report.html at the end.")] = True,
@@ -201,37 +212,14 @@ def search(
     **values: Any,
 ) -> None:
     """Searches the best workflow: suggests one, trains it until it is followed, evaluates it, and repeats."""
-    from rich.console import Console
-
-    from workflow_rl.config import check_jobs, make_search_config
+    from workflow_rl.search_command import search_and_report
+    from workflow_rl.search_view import print_search
 
     given = {name: value for name, value in values.items() if value is not None}
-    at_once = check_jobs(jobs)
     if resume is not None and (given or preset or run_dir):
-        raise UserError("--resume goes on with the run's own settings; give no others but --jobs.")
-    config = make_search_config(preset, **given)
-    from workflow_rl.search_view import SearchView, print_search
-    from workflow_rl.workflow_search import new_search, resume_search  # only now: it takes seconds to import
-
-    view = SearchView(Console(stderr=True), say)
-    try:
-        with view:
-            if resume is not None:
-                result = resume_search(resume, at_once, view)
-            else:
-                result = new_search(config, run_dir, at_once, view)
-    except KeyboardInterrupt:
-        if view.run:
-            say(f"To go on: workflow-rl search --resume {view.run}")
-        raise
-    if report:
-        from workflow_rl.report_command import write_report
-
-        say("writing the report")
-        try:
-            result["report"] = write_report([Path(result["run"])])["report"]
-        except Exception as error:  # the result is there all the same and must be shown
-            say(f"There is no report: {error or type(error).__name__}")
+        raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
+    where = (ray, cpus_per_evaluation, gpus_per_evaluation)
+    result = search_and_report(preset, given, run_dir or resume, resume is not None, jobs, where, report)
     show_result(result, as_json, lambda: print_search(result))
 
 

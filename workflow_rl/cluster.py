@@ -1,8 +1,8 @@
 """RayCluster: the executor whose processes are those of a Ray cluster; the extra ``cluster``.
 
 Each training is a Ray task without shared disk: see remote_training for what travels. Ray notices that a process or a
-node died; then the training is given out again, with its last checkpoint, so it goes on instead of starting over. A
-node that joins is used, one that was lost is not waited for.
+node died; then the training is given out again with its last checkpoint, so that it goes on instead of starting over.
+A node that joins is used, one that was lost is not waited for.
 """
 
 from __future__ import annotations
@@ -13,44 +13,43 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator
-from threading import Event, Thread
-from typing import Any
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
 
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import MissingExtraError, UserError
 from workflow_rl.executor import MOST_DEATHS, Executor, Report, Task
-from workflow_rl.remote_training import (
-    CHECKPOINT,
-    DONE,
-    ERROR,
-    FAILED,
-    PROGRESS,
-    Message,
-    Parcel,
-    keep,
-    pack,
-    train_away,
-)
-from workflow_rl.run_store import read_result
+
+if TYPE_CHECKING:  # takes seconds to import, while the cluster starts
+    from workflow_rl.remote_training import Message, Parcel
 
 SECONDS_BETWEEN_LOOKS = 1.0  # at the nodes
-SECONDS_TO_ANSWER = 5.0  # for a cluster
+SECONDS_TO_ANSWER = 5.0  # for a cluster, and for an earlier connection of this process to end
 PROGRESS_SECONDS = 0.25  # between two messages of a training, at least
 MOST_MESSAGES = 200  # of progress per second, from all trainings together
 CHECKPOINT_SECONDS = 10.0
-STARTED = "started"  # a message of its own: on which node
+STARTED = "started"  # the first message of a training: on which node
+
+_connection = Lock()  # held while Ray is connected by an executor: a process has one connection
 
 
 def _train_on_node(parcel: Parcel) -> Iterator[Message]:
     """The Ray task."""
     import ray
 
+    from workflow_rl.remote_training import train_away
+
     yield STARTED, ray.get_runtime_context().get_node_id()
     yield from train_away(parcel)
 
 
+def _warm_up() -> None:
+    """Another one: imports what trainings need."""
+    import workflow_rl.remote_training  # noqa: F401
+
+
 class RayCluster(Executor):
-    """Up to as many trainings at once as the cluster has CPUs for. Connects in the background.
+    """Up to as many trainings at once as the cluster has CPUs for. Connects, and in the end leaves, in the background.
 
     Args:
         address: ``auto`` is the cluster that this machine is part of, ``local`` one of its own on this machine, which
@@ -80,11 +79,9 @@ class RayCluster(Executor):
         self._nodes: dict[str, tuple[str, int]] = {}  # address and room, by id
         self._lost: set[str] = set()  # nodes that a task was lost with, which Ray may not know yet
         self._looked = -math.inf
-        self._failure: Exception | None = None
-        self._own = not self._ray.is_initialized()
+        self._failure = ""
         self._connected, self._closing = Event(), Event()
-        self._connection = Thread(target=self._connect)
-        self._connection.start()
+        Thread(target=self._connect, daemon=True).start()
 
     def _check(self) -> None:
         """Refuses what cannot be, before anything is started."""
@@ -104,30 +101,48 @@ class RayCluster(Executor):
         if host and not ray.is_initialized():
             try:
                 socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
-            except (OSError, OverflowError):
+            except (OSError, OverflowError):  # Ray itself would try for minutes
                 raise UserError(f"no Ray cluster answers at {self.address}.") from None
 
     def _connect(self) -> None:
         """Connects, and stays: the processes of a local cluster end with the *thread* that started them."""
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-        if self.address == "local":
-            options |= {"num_cpus": math.ceil(check_jobs(self.jobs) * self.cpus), "include_dashboard": False}
-        try:
-            if self._own:
-                self._ray.init(self.address, **options)
-        except Exception as error:
-            self._failure = error
+        if not _connection.acquire(timeout=SECONDS_TO_ANSWER):
+            self._failure = "another search of this process is connected; one at a time"
+            self._connected.set()
+            return
+        own = not self._ray.is_initialized()
+        if own:
+            self._begin()
         self._connected.set()
         self._closing.wait()
-        if self._own:
+        if own:
             self._ray.shutdown()
+        else:
+            for messages in self._running:
+                with contextlib.suppress(self._ray.exceptions.RayError):
+                    self._ray.cancel(messages, force=True)
+        _connection.release()
 
-    def _wait_until_connected(self) -> None:
-        self._connected.wait()
-        if self._failure is not None:
+    def _begin(self) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        jobs = check_jobs(self.jobs)
+        if self.address == "local":
+            options |= {"num_cpus": math.ceil(jobs * self.cpus), "include_dashboard": False}
+        try:
+            self._ray.init(self.address, **options)
+        except Exception as error:
             hint = "; start one with: ray start --head" if self.address == "auto" else ""
-            reason = (str(self._failure).strip().splitlines() or [type(self._failure).__name__])[0]
-            raise UserError(f"there is no Ray cluster to connect to{hint} ({reason.rstrip('.')}).")
+            self._failure = f"there is no Ray cluster to connect to{hint} ({_first_sentence(error)})"
+            return
+        if self.address == "local":
+            warm_up = self._ray.remote(_warm_up).options(num_cpus=self.cpus)
+            self._warm = [warm_up.remote() for _ in range(jobs)]
+
+    def _wait(self) -> None:
+        """Waits for the connection."""
+        self._connected.wait()
+        if self._failure:
+            raise UserError(f"{self._failure}.")
 
     @property
     def room(self) -> int:
@@ -138,7 +153,7 @@ class RayCluster(Executor):
 
     def _look(self) -> None:
         """Notices nodes that came and went."""
-        self._wait_until_connected()
+        self._wait()
         if time.monotonic() - self._looked < SECONDS_BETWEEN_LOOKS:
             return
         first, before = self._looked == -math.inf, self._nodes
@@ -146,12 +161,12 @@ class RayCluster(Executor):
         alive = [node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._lost]
         self._nodes = {node["NodeID"]: (node["NodeManagerAddress"], self._slots(node["Resources"])) for node in alive}
         room = sum(slots for _, slots in self._nodes.values())
-        words = [f"node {self._nodes[name][0]} joined" for name in self._nodes.keys() - before.keys()]
-        words += [f"node {before[name][0]} was lost" for name in before.keys() - self._nodes.keys()]
+        words = [f"node {self._nodes[name][0]} joined" for name in sorted(self._nodes.keys() - before.keys())]
+        words += [f"node {before[name][0]} was lost" for name in sorted(before.keys() - self._nodes.keys())]
         if first:
-            words = [f"Ray cluster of {len(self._nodes)} node{'s' if len(self._nodes) != 1 else ''}"]
+            words = [f"Ray cluster of {_count(len(self._nodes), 'node')}"]
         if words:
-            text = f"{', '.join(words)}: room for {room} training{'s' if room != 1 else ''} at once."
+            text = f"{', '.join(words)}: room for {_count(room, 'training')} at once."
             self._news.append(Report("", "machines", {"text": text, "room": room, "nodes": len(self._nodes)}))
 
     def _slots(self, resources: dict[str, float]) -> int:
@@ -165,7 +180,11 @@ class RayCluster(Executor):
         self._hand_out()
 
     def _hand_out(self) -> None:
-        self._wait_until_connected()
+        """Gives all waiting tasks to Ray, which queues what it has no room for."""
+        from workflow_rl.remote_training import pack
+        from workflow_rl.run_store import read_result
+
+        self._wait()
         while self._waiting and len(self._running) < (self.jobs or math.inf):
             task = self._waiting.popleft()
             interval = max(PROGRESS_SECONDS, len(self._running) / MOST_MESSAGES)
@@ -173,11 +192,11 @@ class RayCluster(Executor):
             if parcel is None:
                 self._news.append(Report(task.name, "done", read_result(task.path) or {}))
                 continue
-            remote = self._ray.remote(_train_on_node).options(
+            train = self._ray.remote(_train_on_node).options(
                 num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0, num_returns="streaming",
                 name=f"training {task.name}",
             )  # fmt: skip
-            self._running[remote.remote(parcel)] = task
+            self._running[train.remote(parcel)] = task
 
     def report(self, timeout: float) -> Report | None:
         """The next news; None if there are none for ``timeout`` seconds."""
@@ -199,13 +218,15 @@ class RayCluster(Executor):
                 kind, value = self._ray.get(next(messages))
             except self._ray.exceptions.RayError as error:
                 self._begin_again(messages, error)
-            except StopIteration:  # its last message was lost with its node
-                self._begin_again(messages, None)
+            except StopIteration:
+                self._begin_again(messages, "it ended without a result")
             else:
                 self._take_in(messages, kind, value)
         self._hand_out()
 
     def _take_in(self, messages: Any, kind: str, value: Any) -> None:
+        from workflow_rl.remote_training import CHECKPOINT, DONE, ERROR, FAILED, PROGRESS, keep
+
         task = self._running[messages]
         if kind == ERROR:
             raise UserError(value)
@@ -224,18 +245,17 @@ class RayCluster(Executor):
             self._begin_again(messages, value)
 
     def _begin_again(self, messages: Any, error: Any) -> None:
-        """A training was lost: it is given out again, unless it seems to be the fault of the training itself."""
-        task = self._running.pop(messages)
-        exceptions = self._ray.exceptions
+        """A training was lost: it is given out again, unless that seems to be its own fault."""
+        task, exceptions = self._running.pop(messages), self._ray.exceptions
         place = self._places.pop(task.name, "")
         if "failed to import on the worker" in str(error):
             raise UserError("a node of the cluster has no workflow_rl; install the same on all of them.")
-        if isinstance(error, exceptions.NodeDiedError | exceptions.ObjectLostError) or error is None:
+        if isinstance(error, exceptions.NodeDiedError | exceptions.ObjectLostError):
             reason = "its node was lost"
             self._lost |= {place} - {""}
             self._looked -= SECONDS_BETWEEN_LOOKS  # look again now
         else:
-            reason = str(error).strip().splitlines()[0].rstrip(".")
+            reason = _first_sentence(error)
             self._deaths[task.name] = self._deaths.get(task.name, 0) + 1
             if self._deaths[task.name] >= MOST_DEATHS:
                 raise UserError(
@@ -245,11 +265,15 @@ class RayCluster(Executor):
         self._news.append(Report(task.name, "restarted", {"reason": reason}))
 
     def close(self) -> None:
-        """Ends the trainings, and the connection or the cluster if they are its own."""
+        """Ends the trainings, and the connection or the cluster if they are its own; does not wait for that."""
         self._connected.wait()
-        if not self._own:
-            for messages in self._running:
-                with contextlib.suppress(self._ray.exceptions.RayError):
-                    self._ray.cancel(messages, force=True)
         self._closing.set()
-        self._connection.join()
+
+
+def _first_sentence(error: object) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].split(". ")[0].rstrip(".")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

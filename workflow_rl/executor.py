@@ -56,4 +56,4 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends everything that was begun, whatever it does."""
+        """Ends everything that was begun, whatever it does; more than once does no harm."""

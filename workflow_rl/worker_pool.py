@@ -108,6 +108,7 @@ class WorkerPool(Executor):
         """Ends the processes, whatever they do."""
         for worker in self.workers:
             worker.end()
+        self.workers = []
 
     def _hand_out(self) -> None:
         for worker in self.workers:

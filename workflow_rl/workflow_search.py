@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ from workflow_rl.workflow import unit_types
 SECONDS_BETWEEN_TICKS = 0.5
 RESULT_KEYS = {item.name for item in fields(WorkflowResult)}
 ROUNDS = 8  # suggestions are made in rounds, so many to a full set of evaluations under way
-LATE = 2.0  # times the mean training, for which room is left empty before the search goes on without a late evaluation
+LATE, LATE_SECONDS = 3.0, 5.0  # mean trainings, or seconds, that room stays empty before an evaluation is overtaken
 RESTARTED, MACHINES, RESUMED, LATE_ONE = "restarted", "machines", "resumed", "late"  # kinds of further events
 
 Say = Callable[[dict[str, Any]], None]
@@ -199,7 +200,7 @@ class WorkflowSearch:
         now = time.monotonic()
         self._idle_since = self._idle_since or now
         seconds = [result["seconds"] for evaluation in self.evaluations for result in evaluation.results.values()]
-        if now - self._idle_since > max(1.0, LATE * float(np.mean(seconds))):
+        if now - self._idle_since > max(LATE_SECONDS, LATE * float(np.mean(seconds))):
             self._idle_since = None
             index = min(self.under_way.keys() - self.late)
             self.late.add(index)
@@ -350,16 +351,35 @@ def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int
         trainers: who trains, or the number of processes of this machine that do.
         say: told about everything that happens.
     """
-    check_search(config)
-    return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
+    with _closing(trainers):
+        check_search(config)
+        _check_room(trainers)
+        return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
 
 
 def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> dict[str, Any]:
     """Goes on with a search that was interrupted, wherever that was, and returns its result."""
-    read_search_config(path)  # a search at all?
-    if read_result(path) is not None:
-        raise UserError(f"{path} is finished; there is nothing to resume.")
-    return _finish(Run.open_search(path), trainers, say)
+    with _closing(trainers):
+        read_search_config(path)  # a search at all?
+        if read_result(path) is not None:
+            raise UserError(f"{path} is finished; there is nothing to resume.")
+        _check_room(trainers)
+        return _finish(Run.open_search(path), trainers, say)
+
+
+@contextmanager
+def _closing(trainers: Executor | int) -> Iterator[None]:
+    """Closes an executor that came from outside, also if the search never began."""
+    try:
+        yield
+    finally:
+        if isinstance(trainers, Executor):
+            trainers.close()
+
+
+def _check_room(trainers: Executor | int) -> None:
+    if isinstance(trainers, Executor) and trainers.room < 1:
+        raise UserError("no machine has room for a training; ask for less of each, or add machines.")
 
 
 def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> dict[str, Any]:

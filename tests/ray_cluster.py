@@ -1,0 +1,54 @@
+"""The one Ray cluster of the tests: three nodes of one CPU on this machine, started when a test first asks for it."""
+
+from __future__ import annotations
+
+import atexit
+from pathlib import Path
+from typing import Any
+
+NODES = 3
+_cluster: Any = None
+
+
+def three_nodes() -> str:
+    """Sees to it that the cluster has its three nodes, whatever a test did to them; returns its address."""
+    global _cluster
+    if _cluster is None:
+        from ray.cluster_utils import Cluster
+
+        _cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        atexit.register(_cluster.shutdown)
+    while len(_cluster.list_all_nodes()) < NODES:
+        add_node()
+    return str(_cluster.address)
+
+
+def add_node() -> None:
+    """A further node of one CPU."""
+    _cluster.add_node(num_cpus=1)
+
+
+def kill_busy_node() -> None:
+    """Ends a node that trains, not the head, without grace."""
+    while True:
+        busy = {
+            int(Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[1]) for pid in processes("ray::training")
+        }
+        for node in _cluster.list_all_nodes():
+            raylet = node.all_processes["raylet"][0].process.pid
+            if node is not _cluster.head_node and raylet in busy:
+                _cluster.remove_node(node, allow_graceful=False)
+                return
+
+
+def processes(title: str) -> list[int]:
+    """Processes whose command line begins with ``title``."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_text()
+        except OSError:
+            continue
+        if words.startswith(title):
+            found.append(int(path.parent.name))
+    return found

@@ -1,0 +1,212 @@
+"""Whoever trains for a search keeps one contract: processes of this machine, and a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ray_cluster import processes, three_nodes
+from workflow_rl.cluster import RayCluster
+from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.errors import UserError
+from workflow_rl.executor import Executor, Report, Task
+from workflow_rl.remote_training import CHECKPOINT, DONE, ERROR, keep, pack, train_away
+from workflow_rl.run_store import Run, read_events, read_result
+from workflow_rl.worker import train_in
+from workflow_rl.worker_pool import WorkerPool
+
+pytestmark = pytest.mark.xdist_group("ray")  # one process of the tests has the cluster
+
+SMALL: dict[str, Any] = {
+    "workflow": "user,enterprise,op_server,op_host,defender", "warm_start": "universal:0", "n_envs": 20,
+    "max_episodes": 4, "min_episodes": 2, "steady_updates": 1, "n_eval_episodes": 20, "checkpoint_updates": 1,
+}  # fmt: skip
+LONG = SMALL | {"max_episodes": 150, "min_episodes": 150}
+
+
+@pytest.fixture(params=["processes", "ray"])
+def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Executor]:
+    """Two processes, or three nodes with room for one training each."""
+    if request.param == "processes":
+        made: Executor = WorkerPool(2, tmp_path / "workers.log")
+    else:
+        made = RayCluster(three_nodes(), checkpoint_seconds=0.0)
+    yield made
+    made.close()
+
+
+def config(values: dict[str, Any] = SMALL, seed: int = 0) -> TrainConfig:
+    return make_config("workflow", **values, seed=seed)
+
+
+def until_done(executor: Executor, number: int, seconds: float = 120.0) -> tuple[dict[str, Any], list[Report]]:
+    """Results by name, and everything that was reported."""
+    results, heard, end = dict[str, Any](), list[Report](), time.monotonic() + seconds
+    while len(results) < number:
+        assert time.monotonic() < end, f"waited in vain; heard {heard}"
+        report = executor.report(0.2)
+        if report is not None:
+            heard.append(report)
+            if report.kind == "done":
+                assert report.name not in results, "reported twice"
+                results[report.name] = report.value
+    return results, heard
+
+
+def trained_here(path: Path, values: TrainConfig) -> bytes:
+    """The policy of the same training without any executor."""
+    train_in(path, values)
+    return (path / "policy.safetensors").read_bytes()
+
+
+def trainer_of(executor: Executor, name: str) -> int:
+    """The process that trains ``name``."""
+    if isinstance(executor, WorkerPool):
+        return next(w.process.pid for w in executor.workers if w.task is not None and w.task.name == name)
+    return processes(f"ray::training {name}")[0]
+
+
+def kill_once_it_trains(executor: Executor, name: str) -> None:
+    while (report := executor.report(0.2)) is None or report.kind != "progress":
+        pass
+    os.kill(trainer_of(executor, name), signal.SIGKILL)
+
+
+def test_trainings_have_the_results_and_files_that_they_have_without_an_executor(
+    executor: Executor, tmp_path: Path
+) -> None:
+    tasks = [Task(f"{seed}-0", tmp_path / "run" / f"{seed}", config(seed=seed)) for seed in range(3)]
+    for task in tasks:
+        executor.submit(task)
+    results, heard = until_done(executor, 3)
+    for seed, task in enumerate(tasks):
+        here = tmp_path / "here" / f"{seed}"
+        assert (task.path / "policy.safetensors").read_bytes() == trained_here(here, task.config)
+        theirs, own = read_result(task.path) or {}, read_result(here) or {}
+        assert theirs | {"run": "", "seconds": 0} == own | {"run": "", "seconds": 0}
+        assert theirs["run"] == results[task.name]["run"] == str(task.path)
+        assert [e["update"] for e in read_events(task.path)] == [e["update"] for e in read_events(here)]
+        assert (task.path / "progress.csv").exists()
+        run = Run.open(task.path)  # nobody holds it any more
+        assert run.config == task.config
+        run.close()
+    assert {report.kind for report in heard} <= {"progress", "done", "machines"}
+    assert executor.room in (2, 3)
+
+
+def test_a_training_that_is_done_is_answered_from_its_directory(executor: Executor, tmp_path: Path) -> None:
+    task = Task("0-0", tmp_path / "run", config())
+    trained_here(task.path, task.config)
+    before = {path.name: path.stat().st_mtime_ns for path in task.path.iterdir()}
+    executor.submit(task)
+    results, _ = until_done(executor, 1)
+    assert results["0-0"]["mean_return"] == (read_result(task.path) or {})["mean_return"]
+    assert {path.name: path.stat().st_mtime_ns for path in task.path.iterdir()} == before
+
+
+def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoint(
+    executor: Executor, tmp_path: Path
+) -> None:
+    task = Task("0-0", tmp_path / "run", config(LONG))
+    executor.submit(task)
+    while not (task.path / "checkpoint.safetensors").exists():
+        executor.report(0.1)
+    os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
+    _, heard = until_done(executor, 1)
+    restarts = [report for report in heard if report.kind == "restarted"]
+    assert [report.name for report in restarts] == ["0-0"]
+    updates = [event["update"] for event in read_events(task.path)]
+    assert updates == list(range(1, len(updates) + 1))
+    assert (task.path / "policy.safetensors").read_bytes() == trained_here(tmp_path / "here", task.config)
+
+
+def test_what_one_executor_left_unfinished_the_other_one_finishes(executor: Executor, tmp_path: Path) -> None:
+    task = Task("0-0", tmp_path / "run", config(LONG))
+    executor.submit(task)
+    while not (task.path / "checkpoint.safetensors").exists():
+        executor.report(0.1)
+    executor.close()
+    assert read_result(task.path) is None
+    other: Executor = (
+        RayCluster(three_nodes()) if isinstance(executor, WorkerPool) else WorkerPool(1, tmp_path / "other.log")
+    )
+    other.submit(task)
+    until_done(other, 1)
+    other.close()
+    assert (task.path / "policy.safetensors").read_bytes() == trained_here(tmp_path / "here", task.config)
+
+
+def test_what_a_user_can_mend_is_said_in_one_sentence(executor: Executor, tmp_path: Path) -> None:
+    executor.submit(Task("0-0", tmp_path / "run", replace(config(), red_agent="bob")))
+    with pytest.raises(UserError, match="bob"):
+        until_done(executor, 1)
+
+
+def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
+    executor: Executor, tmp_path: Path
+) -> None:
+    far = LONG | {"max_episodes": 5000, "min_episodes": 5000, "checkpoint_updates": 5000}
+    executor.submit(Task("0-0", tmp_path / "run", config(far)))
+    for _ in range(2):
+        kill_once_it_trains(executor, "0-0")
+        while (heard := executor.report(0.2)) is None or heard.kind != "restarted":
+            pass
+    kill_once_it_trains(executor, "0-0")
+    with pytest.raises(UserError, match="3 times"):
+        until_done(executor, 1)
+
+
+def test_closing_ends_what_was_begun(executor: Executor, tmp_path: Path) -> None:
+    far = LONG | {"max_episodes": 5000, "min_episodes": 5000}
+    executor.submit(Task("7-7", tmp_path / "run", config(far)))
+    while (report := executor.report(0.2)) is None or report.kind != "progress":
+        pass
+    pid = trainer_of(executor, "7-7")
+    executor.close()
+    end = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and "training 7-7" in Path(f"/proc/{pid}/cmdline").read_text():
+        assert time.monotonic() < end, "it still trains"
+        time.sleep(0.05)
+    executor.close()  # again does no harm
+
+
+def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_travel_with_it(tmp_path: Path) -> None:
+    first = Task("0-0", tmp_path / "first", config())
+    trained_here(first.path, first.config)
+    task = Task("1-0", tmp_path / "run", replace(config(LONG), warm_start=str(first.path)))
+    whole = trained_here(tmp_path / "here", task.config)
+    parcel = pack(task, 0.0, 0.0)
+    assert parcel is not None
+    assert set(parcel.files) == {"config.json"}
+    assert parcel.start == (first.path / "policy.safetensors").read_bytes()
+    messages = train_away(parcel)
+    for kind, value in messages:
+        if kind == CHECKPOINT:
+            keep(task, kind, value)
+            break
+    messages.close()  # type: ignore[attr-defined]
+    again = pack(task, 10.0, 10.0)
+    assert again is not None
+    assert set(again.files) == {"config.json", "events.jsonl", "checkpoint.safetensors"}
+    *_, (kind, value) = train_away(again)
+    assert kind == DONE
+    result = keep(task, kind, value)
+    assert result["run"] == str(task.path)
+    assert (task.path / "policy.safetensors").read_bytes() == whole
+    assert pack(task, 0.0, 0.0) is None
+    assert Run.open(task.path).config.warm_start == str(first.path)
+
+
+def test_a_node_with_another_source_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    parcel = pack(Task("0-0", tmp_path / "run", config()), 0.0, 0.0)
+    assert parcel is not None
+    ((kind, value),) = train_away(replace(parcel, digest="another"))
+    assert kind == ERROR
+    assert value == "a node has another workflow_rl than the one that searches; install the same on all of them."
