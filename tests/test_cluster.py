@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -14,9 +15,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.helpers import assert_refused, run
 from tests.ray_cluster import add_node, kill_busy_node, processes, three_nodes
+from workflow_rl.cluster import RayCluster
 from workflow_rl.run_store import read_config, read_events
 from workflow_rl.worker import train_in
+from workflow_rl.workflow_search import ParallelWorkflowRLTrainer
 
 pytestmark = pytest.mark.xdist_group("ray")  # one process of the tests has the cluster
 
@@ -24,6 +28,7 @@ SMALL: dict[str, Any] = {
     "n_workflows": 12, "replicates": 2, "n_initial": 4, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
     "steady_updates": 1, "n_eval_episodes": 20,
 }  # fmt: skip
+NEW_PROCESS: dict[str, Any] = {"PYTHONHASHSEED": "0"}  # not a fork of this one, which may be connected to Ray
 FIGURES = ("best", "equal_to_best", "ranking", "pair_weights", "transitions")
 
 
@@ -122,3 +127,86 @@ def test_a_driver_that_is_killed_goes_on_on_the_cluster_and_then_on_one_machine_
     assert sum(event["kind"] == "resumed" for event in events) == 2
     for kind in ("suggestion", "evaluation"):
         assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(12))
+
+
+def descendants(pid: int) -> set[int]:
+    """Processes under a process."""
+    parents = dict[int, int]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+    found, before = {pid}, set[int]()
+    while found != before:
+        before = set(found)
+        found |= {child for child, parent in parents.items() if parent in found}
+    return found - {pid}
+
+
+def alive(pids: set[int]) -> bool:
+    states = list[str]()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            states.append(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0])
+    return any(state != "Z" for state in states)
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
+def test_a_cluster_of_ones_own_ends_with_the_search_however_that_ends(tmp_path: Path, way: signal.Signals) -> None:
+    path = tmp_path / "run"
+    process = start("--ray", "local", "--jobs", "1", *options(max_episodes=9000, min_episodes=9000), "--run-dir", path)
+    wait_for(lambda: bool(processes("ray::training 0-0")) and (path / "trainings" / "000-0").exists())
+    time.sleep(1.0)
+    own = descendants(process.pid)
+    assert len(own) >= 3
+    process.send_signal(way)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == (130 if way == signal.SIGINT else -signal.SIGKILL)
+    if way == signal.SIGINT:
+        assert said.strip().endswith(f"To go on: workflow-rl search --resume {path}\nInterrupted.")
+        assert "Traceback" not in said
+    agents = {*processes("ray::DashboardAgent"), *processes("ray::RuntimeEnvAgent")}  # they look for Ray for a minute
+    wait_for(lambda: not alive(own - agents), 30)
+
+
+def test_the_search_of_the_documents_runs_on_a_cluster_and_says_what_processes_would(tmp_path: Path) -> None:
+    settings = SMALL | {"n_workflows": 3, "max_episodes": 4, "min_episodes": 2}
+    heard = list[dict[str, Any]]()
+    results = []
+    for name, executor in (("processes", None), ("ray", RayCluster(three_nodes(), jobs=2))):
+        trainer = ParallelWorkflowRLTrainer(run_dir=tmp_path / name, jobs=2, **settings)
+        results.append(trainer.run_workflow_search(heard.append, executor))
+        assert result_of(tmp_path / name) == {figure: results[-1][figure] for figure in FIGURES}
+    assert {figure: results[0][figure] for figure in FIGURES} == {figure: results[1][figure] for figure in FIGURES}
+    assert "Ray cluster of 3 nodes: room for 3 trainings at once." in [event.get("text") for event in heard]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["--ray", "nonsense"], "a Ray address is auto, local or HOST:PORT, not 'nonsense'"),
+        (["--ray", "127.0.0.1:1"], "no Ray cluster answers at 127.0.0.1:1"),
+        (["--ray", "ray://127.0.0.1:1"], "run the search on a machine of the cluster"),
+        (["--ray", "local", "--cpus-per-evaluation", "0"], "cpus per evaluation must be a number of at least 0.001"),
+        (["--ray", "local", "--gpus-per-evaluation", "-1"], "gpus per evaluation must be a number of at least 0,"),
+        (["--ray", "local", "--n-envs", "0"], "n_envs must be a whole number of at least 1, not 0"),
+        (["--cpus-per-evaluation", "1"], "are for --ray"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_started(given: list[str], complaint: str, tmp_path: Path) -> None:
+    done = run("search", *given, "--run-dir", tmp_path / "run", **NEW_PROCESS)
+    assert_refused(done, complaint)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_cluster_without_room_and_a_search_that_cannot_be_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    where = ["--ray", three_nodes(), "--run-dir", str(tmp_path / "run")]
+    crowded = run("search", *where, "--cpus-per-evaluation", "2", **NEW_PROCESS)
+    assert_refused(crowded, "no machine has room for a training")
+    assert_refused(run("search", *where, "--warm-start", "nowhere", **NEW_PROCESS), "nowhere")
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = run("search", "--ray", "auto", "--run-dir", tmp_path / "run")
+    assert_refused(done, "--ray needs Ray; install it with: pip install 'workflow-rl[cluster]'")

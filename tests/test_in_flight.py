@@ -1,0 +1,212 @@
+"""Which evaluations are under way when, and what a suggestion is made from: searches whose trainings are made up."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflow_rl import workflow_search
+from workflow_rl.config import make_search_config
+from workflow_rl.executor import Executor, Report, Task
+from workflow_rl.run_store import Run, read_events
+from workflow_rl.search import make_search
+from workflow_rl.workflow import unit_types
+from workflow_rl.workflow_search import WorkflowSearch
+
+
+def made_up(task: Task) -> dict[str, Any]:
+    """The result of a training: like genuine ones a function of workflow and seed. Nothing is followed, none best."""
+    rng = random.Random(f"{task.config.workflow} {task.config.seed}")
+    value = -20.0 - 4.0 * (task.config.workflow.index("user") < task.config.workflow.index("enterprise"))
+    return dict.fromkeys(workflow_search.RESULT_KEYS) | {
+        "workflow": task.config.workflow, "mean_return": value + rng.gauss(0.0, 0.3), "standard_error": 0.2,
+        "compliance": 0.5, "counted_fixes": 10.0, "updates": 5, "episodes": 1000, "stop_reason": "compliant",
+        "seconds": 0.01,
+    }  # fmt: skip
+
+
+class Machines(Executor):
+    """Trains nothing; ``choose`` says which of the trainings under way is reported done next, if any."""
+
+    def __init__(self, room: int, choose: Callable[[Machines], str | None]) -> None:
+        self.n, self.choose = room, choose
+        self.tasks: dict[str, Task] = {}
+        self.most = self.idle = 0
+
+    @property
+    def room(self) -> int:
+        return self.n
+
+    def submit(self, task: Task) -> None:
+        assert task.name not in self.tasks
+        self.tasks[task.name] = task
+        self.most = max(self.most, len(self.tasks))
+
+    def report(self, timeout: float) -> Report | None:
+        assert timeout > 0
+        name = self.choose(self)
+        self.idle = 0 if name else self.idle + 1
+        assert self.idle < 10_000, "the search does not go on"
+        if not name:
+            time.sleep(0.002)
+            return None
+        task = self.tasks.pop(name)
+        task.path.mkdir(parents=True)
+        (task.path / "result.json").write_text(json.dumps(made_up(task)))
+        return Report(name, "done", made_up(task))
+
+    def close(self) -> None:
+        self.tasks.clear()
+
+
+def first(machines: Machines) -> str:
+    return next(iter(machines.tasks))
+
+
+def search(path: Path, machines: Machines, **values: Any) -> list[dict[str, Any]]:
+    """Runs a search on made-up machines; returns its events without times."""
+    config = make_search_config(**({"n_workflows": 30, "in_flight": 0} | values))
+    run = Run.create(path, config)
+    try:
+        result = WorkflowSearch(run, machines).go()
+    finally:
+        run.close()
+    assert result["evaluations"] == config.n_workflows
+    return [{name: value for name, value in event.items() if name != "seconds"} for event in read_events(path)]
+
+
+def numbers(events: list[dict[str, Any]], kind: str = "evaluation") -> list[int]:
+    return [event["index"] for event in events if event["kind"] == kind]
+
+
+def under_way(events: list[dict[str, Any]]) -> list[int]:
+    """Evaluations under way after each event."""
+    counts, now = list[int](), 0
+    for event in events:
+        now += {"suggestion": 1, "evaluation": -1}.get(event["kind"], 0)
+        counts.append(now)
+    return counts
+
+
+def test_the_room_decides_how_many_evaluations_are_under_way(tmp_path: Path) -> None:
+    for room, width in ((1, 2), (2, 2), (5, 2), (6, 3), (50, 11)):
+        machines = Machines(room, first)
+        events = search(tmp_path / f"{room}", machines)
+        assert max(under_way(events)) == width
+        assert machines.most == 5 * width  # replicates of each
+
+
+def test_more_room_brings_more_suggestions_and_less_room_fewer(tmp_path: Path) -> None:
+    seen = list[tuple[int, int]]()
+
+    def choose(machines: Machines) -> str:
+        done = len(seen)
+        machines.n = 40 if 25 <= done < 75 else 10
+        seen.append((machines.n, len({name.split("-")[0] for name in machines.tasks})))
+        return first(machines)
+
+    search(tmp_path / "run", Machines(10, choose))
+    assert max(n for room, n in seen[:25] if room == 10) == 3
+    assert max(n for room, n in seen if room == 40) == 9
+    assert max(n for room, n in seen[120:]) == 3  # what was begun is finished, then there are fewer
+
+
+def test_the_sequence_in_which_trainings_end_does_not_matter_while_the_room_stays(tmp_path: Path) -> None:
+    def anyhow(seed: int) -> Callable[[Machines], str]:
+        rng = random.Random(seed)
+        return lambda machines: rng.choice(list(machines.tasks))
+
+    runs = [search(tmp_path / f"{seed}", Machines(20, anyhow(seed))) for seed in range(3)]
+    assert runs[0] == runs[1] == runs[2]
+    fixed = search(tmp_path / "fixed", Machines(3, anyhow(9)), in_flight=5)
+    assert fixed == runs[0]  # five is what a room for twenty makes of it
+
+
+def test_an_evaluation_that_takes_long_is_overtaken_and_counted_once_when_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow_search, "LATE_SECONDS", 0.05)
+
+    def choose(machines: Machines) -> str | None:
+        others = [name for name in machines.tasks if not name.startswith("3-")]
+        done = {event["index"] for event in read_events(tmp_path / "run") if event["kind"] == "evaluation"}
+        return others[0] if others else first(machines) if len(done) >= 15 else None
+
+    events = search(tmp_path / "run", Machines(10, choose))
+    taken = numbers(events)
+    assert [event["text"] for event in events if event["kind"] == "late"] == [
+        "evaluation 4 takes long; the search goes on without it."
+    ]
+    assert taken.index(3) >= 15
+    assert sorted(taken) == list(range(30))
+    assert [index for index in taken if index != 3] == [i for i in range(30) if i != 3]  # the others in sequence
+    assert_suggestions_follow_from_the_log(events)
+
+
+def test_with_a_fixed_number_under_way_a_late_evaluation_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow_search, "LATE_SECONDS", 0.0)
+    patience = iter(range(10**6))
+
+    def choose(machines: Machines) -> str | None:
+        others = [name for name in machines.tasks if not name.startswith("3-")]
+        return others[0] if others else first(machines) if next(patience) > 20 else None
+
+    events = search(tmp_path / "run", Machines(10, choose), in_flight=3)
+    assert numbers(events) == list(range(30))
+    assert not numbers(events, "late")
+
+
+def assert_suggestions_follow_from_the_log(events: list[dict[str, Any]]) -> None:
+    """Each suggestion is what the search says to the evaluations before it in the log, the others being pending."""
+    config = make_search_config()
+    asked = make_search(config.strategy, unit_types(), config.train.seed, config.gp_beta, config.n_initial)
+    pending: dict[int, tuple[str, ...]] = {}
+    for event in events:
+        order = tuple(event["workflow"].split(",")) if "workflow" in event else ()
+        if event["kind"] == "suggestion":
+            assert asked.suggest(1, list(pending.values()))[0].order == order
+            pending[event["index"]] = order
+        elif event["kind"] == "evaluation":
+            asked.observe(order, event["mean_return"], event["standard_error"])
+            del pending[event["index"]]
+
+
+def test_suggestions_are_made_in_rounds_on_large_clusters_and_follow_from_the_log(tmp_path: Path) -> None:
+    events = search(tmp_path / "run", Machines(155, first), n_workflows=60)  # 32 under way: rounds of 4
+    kinds = [event["kind"] for event in events]
+    assert kinds[:32] == ["suggestion"] * 32
+    after = "".join("s" if kind == "suggestion" else "e" for kind in kinds[32:])
+    assert after == "eeeessss" * 7 + "e" * 32
+    assert_suggestions_follow_from_the_log(events)
+
+
+def test_a_search_that_was_overtaken_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflow_search, "LATE_SECONDS", 0.0)
+
+    def choose(machines: Machines) -> str | None:
+        others = [name for name in machines.tasks if not name.startswith("3-")]
+        if machines.idle > 100:
+            raise KeyboardInterrupt
+        return others[0] if others else None
+
+    path = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        search(path, Machines(10, choose))
+    taken = numbers(read_events(path))
+    assert 3 not in taken
+    assert max(taken) > 3
+    run = Run.open_search(path)
+    WorkflowSearch(run, Machines(10, first)).go()
+    run.close()
+    events = read_events(path)
+    assert sorted(numbers(events)) == sorted(numbers(events, "suggestion")) == list(range(30))
+    assert [event["done"] for event in events if event["kind"] == "resumed"] == [len(taken)]
+    assert_suggestions_follow_from_the_log(events)
