@@ -23,9 +23,9 @@ from workflow_rl.compliance import type_masks
 from workflow_rl.config import N_UNIVERSAL, make_search_config
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.search_evaluation import training_config
 from workflow_rl.trainer import train_workflow
 from workflow_rl.workflow import all_workflows
-from workflow_rl.search_evaluation import training_config
 from workflow_rl.workflow_table import table_from_json
 
 DEFAULT_UPDATES = 5

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from workflow_rl import order_gp
 from workflow_rl.config import STRATEGIES
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import MallowsKernel, Order, OrderGP, features, pair_swaps
@@ -69,8 +70,7 @@ def test_prediction_and_bound_are_those_of_a_gp_written_by_hand() -> None:
     seen, values, errors = gp.orders, gp.values, gp.errors
     scale, weights = gp.scale, gp.weights
     outputscale = float(gp._kernel.outputscale.detach()) * scale**2
-    assert gp._model is not None
-    mean = gp.centre + scale * float(gp._model.mean_module.constant.detach())
+    mean = gp.centre + scale * gp._mean
     noise = errors**2 + gp.training_noise**2
     k = outputscale * np.array([[hand_kernel(a, b, weights) for b in seen] for a in seen]) + np.diag(noise)
     some = ORDERS[::7]
@@ -118,6 +118,34 @@ def test_pending_orders_leave_the_means_and_lower_the_deviations() -> None:
     assert np.allclose(mean, mean_after, atol=1e-8)
     assert (sigma_after <= sigma + 1e-9).all()
     assert sigma_after[5] < 0.9 * sigma[5]
+
+
+def test_pending_orders_count_as_if_they_had_been_observed_at_their_expected_values() -> None:
+    gp = informed().model()
+    pending = [ORDERS[3], ORDERS[3], ORDERS[90]]
+    expected = gp.predict(pending)[0]
+    seen = gp._with(gp._seen)  # the same process, told these values
+    seen.orders, seen.values = gp.orders + pending, np.append(gp.values, expected)
+    seen.errors = np.append(gp.errors, np.full(3, gp.errors.mean()))
+    seen._seen = seen._factorise()
+    for one, other in zip(gp.with_pending(pending).predict(ORDERS), seen.predict(ORDERS), strict=True):
+        assert np.allclose(one, other, atol=1e-10)
+    step = gp
+    for order in pending:  # also one after the other
+        step = step.with_pending([order])
+    assert np.allclose(step.predict(ORDERS)[1], seen.predict(ORDERS)[1], atol=1e-10)
+
+
+def test_of_very_many_observations_all_count_though_only_some_teach_the_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(order_gp, "MOST_FITTED", 20)
+    values = [truth(order) for order in ORDERS]
+    values[50] += 3.0
+    gp = OrderGP(ITEMS, ORDERS, values, [0.05] * 120)
+    means = gp.predict(ORDERS)[0]
+    assert np.corrcoef(means, values)[0, 1] > 0.9
+    assert means[50] - OrderGP(ITEMS, ORDERS, [truth(o) for o in ORDERS], [0.05] * 120).predict(ORDERS)[0][50] > 0.3
 
 
 def test_several_suggestions_at_once_are_different_orders_while_much_is_unknown() -> None:

@@ -9,6 +9,9 @@ order of ``items``), 1 if the first of the pair comes earlier, else 0.
 m, s, the w and the training noise are those of highest posterior density (MAP). Values are centred and scaled before
 the fit, so the priors hold for any unit. Orders that were seen several times are several rows: for a GP that is the
 same as pooling them, and their spread tells the training noise.
+
+BoTorch fits. What the process then says about any orders comes from one factorisation of the covariance of what was
+seen, which is kept: pending orders add rows to it, other values of the same orders leave it as it is.
 """
 
 from __future__ import annotations
@@ -16,16 +19,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 import torch
-from botorch.acquisition.analytic import UpperConfidenceBound
 from botorch.exceptions.warnings import InputDataWarning, OptimizationWarning
 from botorch.models import SingleTaskGP
 from botorch.optim.fit import fit_gpytorch_mll_scipy
-from gpytorch import settings
 from gpytorch.constraints import GreaterThan, Positive
 from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
@@ -35,8 +37,10 @@ from gpytorch.priors import LogNormalPrior
 Order = tuple[str, ...]
 
 MOST_SWAPS = 120  # neighbouring swaps over which the effect of a pair is averaged; all there are for up to 6 items
-ROWS = 1024  # orders predicted at once
+ROWS = 4096  # orders predicted at once
+MOST_FITTED = 500  # observations from which weights and noise are learned; all of them count for what is predicted
 LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
+FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 
 
@@ -84,6 +88,19 @@ class MallowsKernel(Kernel):  # type: ignore[misc]
         return torch.exp(-distance)
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What the process has seen.
+
+    Features x (n, n_pairs), the Cholesky factor of their covariance with noise (n, n), and the solution (n,) of
+    covariance * solution = values - mean.
+    """
+
+    x: torch.Tensor
+    factor: torch.Tensor
+    solution: torch.Tensor
+
+
 class OrderGP:
     """The process after it has seen some orders.
 
@@ -107,29 +124,50 @@ class OrderGP:
         self.scale = max(spread, float(self.errors.mean()) if len(orders) else 0.0) or 1.0
         n_pairs = math.comb(len(self.items), 2)
         self._kernel = ScaleKernel(MallowsKernel(n_pairs), outputscale_prior=LogNormalPrior(0.7, 1.0)).double()
-        self._model = self._fit() if orders else None
+        self._noise, self._mean = FIRST_NOISE, 0.0  # variance of the training noise, and m; both of scaled values
+        if orders:
+            self._fit()
+        self._seen = self._factorise()
 
-    def _build(self) -> SingleTaskGP:
-        x = features(self.orders, self.items)
-        y = torch.from_numpy((self.values - self.centre) / self.scale)[:, None]
-        known = torch.from_numpy((self.errors / self.scale) ** 2).clamp_min(LEAST_KNOWN_NOISE)
+    def _fit(self) -> None:
+        """Learns the kernel, the training noise and the mean."""
+        some = np.unique(np.linspace(0, len(self.orders) - 1, MOST_FITTED).round().astype(int))
+        x = features([self.orders[i] for i in some], self.items)
+        y = torch.from_numpy((self.values[some] - self.centre) / self.scale)[:, None]
         likelihood = FixedNoiseGaussianLikelihood(
-            noise=known, learn_additional_noise=True,
-            noise_prior=LogNormalPrior(-2.3, 1.5), noise_constraint=GreaterThan(LEAST_NOISE, torch.exp, torch.log, 0.1),
+            noise=self._known_noise()[some], learn_additional_noise=True, noise_prior=LogNormalPrior(-2.3, 1.5),
+            noise_constraint=GreaterThan(LEAST_NOISE, torch.exp, torch.log, FIRST_NOISE),
         ).double()  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDataWarning)  # scaled by us, in a way that knows the known noise
-            return SingleTaskGP(x, y, likelihood=likelihood, covar_module=self._kernel, outcome_transform=None)
-
-    def _fit(self) -> SingleTaskGP:
-        model = self._build()
-        self._kernel.initialize(outputscale=1.0)
-        with warnings.catch_warnings():
             # a line search that ends early leaves good values; retries from random ones would not be repeatable
             warnings.simplefilter("ignore", OptimizationWarning)
+            model = SingleTaskGP(x, y, likelihood=likelihood, covar_module=self._kernel, outcome_transform=None)
+            self._kernel.initialize(outputscale=1.0)
             fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(model.likelihood, model).train())
-        model.eval()
-        return model
+        self._noise, self._mean = float(likelihood.second_noise.detach()), float(model.mean_module.constant.detach())
+
+    def _known_noise(self) -> torch.Tensor:
+        return torch.from_numpy((self.errors / self.scale) ** 2).clamp_min(LEAST_KNOWN_NOISE)
+
+    def _factorise(self) -> _Seen:
+        x = (
+            features(self.orders, self.items)
+            if self.orders
+            else torch.zeros((0, math.comb(len(self.items), 2))).double()
+        )
+        covariance = self._covariance(x, x) + torch.diag(self._known_noise() + self._noise)
+        return self._solved(_Seen(x, torch.linalg.cholesky(covariance), torch.zeros(len(x)).double()))
+
+    def _solved(self, seen: _Seen) -> _Seen:
+        """What was seen, with the solution for these values."""
+        y = torch.from_numpy((self.values - self.centre) / self.scale) - self._mean
+        return replace(seen, solution=torch.cholesky_solve(y[:, None], seen.factor)[:, 0])
+
+    def _covariance(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            covariance: torch.Tensor = self._kernel.outputscale * self._kernel.base_kernel(x, other).to_dense()
+        return covariance
 
     @property
     def weights(self) -> np.ndarray:
@@ -140,73 +178,64 @@ class OrderGP:
     @property
     def training_noise(self) -> float:
         """Standard deviation of what differs between trainings beyond the known standard errors, as learned."""
-        if self._model is None:
-            return 0.0
-        return float(self._model.likelihood.second_noise.detach().sqrt()) * self.scale
+        return math.sqrt(self._noise) * self.scale if self.orders else 0.0
 
     def with_pending(self, pending: Sequence[Order]) -> OrderGP:
         """The process if ``pending`` orders turn out as predicted: the same means, and smaller deviations there."""
         if not pending:
             return self
-        expected = self.predict(pending)[0]
+        seen, x = self._seen, features(pending, self.items)
         error = float(self.errors.mean()) if len(self.errors) else UNKNOWN_ERROR * self.scale
-        return self._given(
-            [*self.orders, *pending],
-            np.append(self.values, expected),
-            np.append(self.errors, np.full(len(pending), error)),
+        noise = max((error / self.scale) ** 2, LEAST_KNOWN_NOISE) + self._noise
+        below = torch.linalg.solve_triangular(seen.factor, self._covariance(seen.x, x), upper=False).T
+        corner = self._covariance(x, x) + noise * torch.eye(len(x)).double() - below @ below.T
+        factor = torch.zeros((len(seen.x) + len(x),) * 2).double()
+        factor[: len(seen.x), : len(seen.x)] = seen.factor
+        factor[len(seen.x) :, : len(seen.x)] = below
+        factor[len(seen.x) :, len(seen.x) :] = torch.linalg.cholesky(corner)
+        return self._with(
+            _Seen(torch.cat([seen.x, x]), factor, torch.cat([seen.solution, torch.zeros(len(x)).double()]))
         )
 
     def with_values(self, values: np.ndarray) -> OrderGP:
         """The same process, as fitted, had it seen other values of the same orders."""
-        return self._given(self.orders, np.array(values, float), self.errors)
+        other = self._with(self._seen)
+        other.values = np.array(values, float)
+        other._seen = other._solved(self._seen)
+        return other
 
-    def _given(self, orders: list[Order], values: np.ndarray, errors: np.ndarray) -> OrderGP:
+    def _with(self, seen: _Seen) -> OrderGP:
         """A process with what was learned here that has seen other things."""
         other = object.__new__(OrderGP)
-        other.__dict__ |= self.__dict__ | {"orders": orders, "values": values, "errors": errors}
-        other._model = other._build()
-        if self._model is not None:
-            other._model.mean_module.load_state_dict(self._model.mean_module.state_dict())
-            other._model.likelihood.second_noise = self._model.likelihood.second_noise.detach()
-        other._model.eval()
+        other.__dict__ |= self.__dict__ | {"_seen": seen}
         return other
 
     def predict(self, orders: Sequence[Order] | torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of f, in the units of the values; (n,) each. Features will do for orders."""
         x = orders if isinstance(orders, torch.Tensor) else features(orders, self.items)
-        if self._model is None:
-            deviation = float(self._kernel.outputscale.detach().sqrt()) * self.scale
-            return np.full(len(x), self.centre), np.full(len(x), deviation)
-        with torch.no_grad():
-            posteriors = [self._model.posterior(part) for part in _parts(x)]
-            mean = torch.cat([posterior.mean.reshape(-1) for posterior in posteriors]).numpy()
-            variance = torch.cat([posterior.variance.reshape(-1) for posterior in posteriors]).numpy()
-        return self.centre + self.scale * mean, self.scale * np.sqrt(np.maximum(variance, 0.0))
+        means, variances = [], []
+        for start in range(0, len(x), ROWS):
+            across = self._covariance(self._seen.x, x[start : start + ROWS])
+            means.append(self._seen.solution @ across)
+            explained = torch.linalg.solve_triangular(self._seen.factor, across, upper=False).square_().sum(0)
+            variances.append(self._kernel.outputscale.detach() - explained)
+        mean, variance = (torch.cat(parts).numpy() for parts in (means, variances))
+        return self.centre + self.scale * (self._mean + mean), self.scale * np.sqrt(np.maximum(variance, 0.0))
 
     def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
-        """Mean + beta * sigma; (n,). The one place that knows that BoTorch multiplies sigma by the root of its beta."""
-        if self._model is None:
-            mean, sigma = self.predict(orders)
-            return mean + beta * sigma
-        x = orders if isinstance(orders, torch.Tensor) else features(orders, self.items)
-        acquisition = UpperConfidenceBound(self._model, beta=beta**2)
-        with torch.no_grad():
-            bound = torch.cat([acquisition(part) for part in _parts(x)]).numpy()
-        return np.asarray(self.centre + self.scale * bound)
+        """Mean + beta * sigma; (n,)."""
+        mean, sigma = self.predict(orders)
+        return np.asarray(mean + beta * sigma)
 
     def contrast(self, orders: Sequence[Order], weights: np.ndarray) -> tuple[float, float]:
         """Mean and standard deviation of ``sum(weights * f(orders))``."""
-        assert self._model is not None, "nothing was observed yet"
-        with torch.no_grad(), settings.debug(False):  # it would warn of orders that were seen
-            posterior = self._model(features(orders, self.items))
-            mean, covariance = posterior.mean.numpy(), posterior.covariance_matrix.numpy()
+        x = features(orders, self.items)
+        across = self._covariance(self._seen.x, x)
+        explained = torch.linalg.solve_triangular(self._seen.factor, across, upper=False).numpy()
+        covariance = self._covariance(x, x).numpy() - explained.T @ explained
         deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))
+        mean = self._mean + (self._seen.solution @ across).numpy()
         return float(self.scale * (weights @ mean) + self.centre * weights.sum()), deviation
-
-
-def _parts(x: torch.Tensor) -> list[torch.Tensor]:
-    """Features of some orders at a time, each a batch of one as BoTorch wants it; (n, 1, n_pairs)."""
-    return [x[start : start + ROWS, None, :] for start in range(0, len(x), ROWS)]
 
 
 def pair_swaps(items: Order, first: str, second: str) -> tuple[list[Order], list[Order]]:
