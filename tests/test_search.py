@@ -17,6 +17,7 @@ from workflow_rl.order_gp import MallowsKernel, Order, OrderGP, features, pair_s
 from workflow_rl.search import (
     GPUCBSearch,
     OrderSearch,
+    Suggestion,
     all_orders,
     climb,
     make_search,
@@ -148,6 +149,43 @@ def test_of_very_many_observations_all_count_though_only_some_teach_the_weights(
     assert means[50] - OrderGP(ITEMS, ORDERS, [truth(o) for o in ORDERS], [0.05] * 120).predict(ORDERS)[0][50] > 0.3
 
 
+@pytest.mark.parametrize("n_initial", [0, 6, 20])
+def test_several_suggestions_at_once_are_those_made_one_after_the_other(n_initial: int) -> None:
+    search = GPUCBSearch(ITEMS, seed=3, n_initial=n_initial)
+    for order in ORDERS[::9]:
+        search.observe(order, truth(order), 0.2)
+    pending = [ORDERS[1], ORDERS[44]]
+    several, single = search.suggest(9, pending), list[Suggestion]()
+    for _ in range(9):
+        single += search.suggest(1, [*pending, *(suggestion.order for suggestion in single)])
+    assert [s.order for s in several] == [s.order for s in single]
+    assert [s.reason for s in several] == [s.reason for s in single]
+    for one, other in zip(several, single, strict=True):
+        assert (one.mean, one.sigma, one.bound) == pytest.approx((other.mean, other.sigma, other.bound), abs=1e-9)
+
+
+def test_several_suggestions_among_very_many_orders_are_nearly_as_good_as_climbing_for_each() -> None:
+    items, rng = tuple("abcdefgh"), np.random.default_rng(0)
+    search = GPUCBSearch(items)
+    effects = rng.normal(size=28)
+    for _ in range(40):
+        order = tuple(items[i] for i in rng.permutation(8))
+        search.observe(order, float(effects @ features([order], items)[0].numpy()), 0.1)
+    several = search.suggest(24)
+    pending = list[Order]()
+    for suggestion in several:
+        best = search.suggest(1, pending)[0]
+        assert suggestion.bound is not None
+        assert best.bound is not None
+        assert suggestion.bound > best.bound - 0.1 * search.model().scale
+        pending.append(suggestion.order)
+
+
+def test_means_at_what_was_seen_are_those_of_the_prediction() -> None:
+    gp = informed().model()
+    assert np.allclose(gp.means_seen(), gp.predict(gp.orders)[0], atol=1e-9)
+
+
 def test_several_suggestions_at_once_are_different_orders_while_much_is_unknown() -> None:
     search = GPUCBSearch(ITEMS, n_initial=0)
     search.observe(ORDERS[0], 1.0, 0.1)
@@ -160,7 +198,7 @@ def test_pending_orders_change_what_is_suggested_next() -> None:
     first = search.suggest(1)[0].order
     after = search.model().with_pending([first])
     assert after.predict([first])[1][0] < search.model().predict([first])[1][0]
-    assert search.suggest(2)[1] == search.suggest(1, [first])[0]
+    assert search.suggest(2)[1].order == search.suggest(1, [first])[0].order
     uncertain = GPUCBSearch(ITEMS, beta=20.0, n_initial=0)
     for observation in search.observations:
         uncertain.observe(observation.order, observation.value, observation.standard_error)

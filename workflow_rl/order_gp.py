@@ -185,10 +185,8 @@ class OrderGP:
         if not pending:
             return self
         seen, x = self._seen, features(pending, self.items)
-        error = float(self.errors.mean()) if len(self.errors) else UNKNOWN_ERROR * self.scale
-        noise = max((error / self.scale) ** 2, LEAST_KNOWN_NOISE) + self._noise
         below = torch.linalg.solve_triangular(seen.factor, self._covariance(seen.x, x), upper=False).T
-        corner = self._covariance(x, x) + noise * torch.eye(len(x)).double() - below @ below.T
+        corner = self._covariance(x, x) + self._pending_noise() * torch.eye(len(x)).double() - below @ below.T
         factor = torch.zeros((len(seen.x) + len(x),) * 2).double()
         factor[: len(seen.x), : len(seen.x)] = seen.factor
         factor[len(seen.x) :, : len(seen.x)] = below
@@ -196,6 +194,11 @@ class OrderGP:
         return self._with(
             _Seen(torch.cat([seen.x, x]), factor, torch.cat([seen.solution, torch.zeros(len(x)).double()]))
         )
+
+    def _pending_noise(self) -> float:
+        """Variance of what a pending order will show, of scaled values."""
+        error = float(self.errors.mean()) if len(self.errors) else UNKNOWN_ERROR * self.scale
+        return max((error / self.scale) ** 2, LEAST_KNOWN_NOISE) + self._noise
 
     def with_values(self, values: np.ndarray) -> OrderGP:
         """The same process, as fitted, had it seen other values of the same orders."""
@@ -222,10 +225,24 @@ class OrderGP:
         mean, variance = (torch.cat(parts).numpy() for parts in (means, variances))
         return self.centre + self.scale * (self._mean + mean), self.scale * np.sqrt(np.maximum(variance, 0.0))
 
+    def means_seen(self) -> np.ndarray:
+        """Means of f at what was observed, which need no prediction: values - noise * solution; (n,)."""
+        noise = (self._known_noise() + self._noise).numpy()
+        return np.asarray(self.values - self.scale * noise * self._seen.solution.numpy()[: len(noise)])
+
     def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
         """Mean + beta * sigma; (n,)."""
         mean, sigma = self.predict(orders)
         return np.asarray(mean + beta * sigma)
+
+    def over(self, x: torch.Tensor, most: int) -> Candidates:
+        """The process on some orders, given by their features, of which up to ``most`` will become pending."""
+        across = self._covariance(self._seen.x, x)
+        explained = torch.empty((len(across) + most, len(x))).double()
+        explained[: len(across)] = torch.linalg.solve_triangular(self._seen.factor, across, upper=False)
+        mean = self._mean + self._seen.solution @ across
+        variance = self._kernel.outputscale.detach() - explained[: len(across)].square().sum(0)
+        return Candidates(self, x, self.centre + self.scale * mean.numpy(), variance, explained, len(across))
 
     def contrast(self, orders: Sequence[Order], weights: np.ndarray) -> tuple[float, float]:
         """Mean and standard deviation of ``sum(weights * f(orders))``."""
@@ -236,6 +253,36 @@ class OrderGP:
         deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         mean = self._mean + (self._seen.solution @ across).numpy()
         return float(self.scale * (weights @ mean) + self.centre * weights.sum()), deviation
+
+
+@dataclass
+class Candidates:
+    """Orders among which several are chosen, one after the other; each that was chosen is pending for the next.
+
+    Mean (n,) in the units of the values; variance (n,) of scaled values; the factor's rows for these orders, of which
+    the first ``n_rows`` are there: what is pending adds one, which costs no further factorisation.
+    """
+
+    gp: OrderGP
+    x: torch.Tensor
+    mean: np.ndarray
+    variance: torch.Tensor
+    explained: torch.Tensor
+    n_rows: int
+
+    @property
+    def sigma(self) -> np.ndarray:
+        """Standard deviations, in the units of the values; (n,)."""
+        return np.asarray(self.gp.scale * np.sqrt(np.maximum(self.variance.numpy(), 0.0)))
+
+    def choose(self, number: int) -> None:
+        """Makes an order pending."""
+        rows = self.explained[: self.n_rows]
+        covariance = self.gp._covariance(self.x[number : number + 1], self.x)[0] - rows[:, number] @ rows
+        row = covariance / torch.sqrt(self.variance[number] + self.gp._pending_noise())
+        self.explained[self.n_rows] = row
+        self.variance = self.variance - row.square()
+        self.n_rows += 1
 
 
 def pair_swaps(items: Order, first: str, second: str) -> tuple[list[Order], list[Order]]:

@@ -27,6 +27,7 @@ from workflow_rl.order_gp import Order, OrderGP, features
 MOST_EXHAUSTIVE = 7  # items up to which all orders are compared; 5,040
 MOST_ITEMS = 12
 N_STARTS = 32  # of the local search beyond that
+POOL = 2048  # orders among which several are chosen at once, beyond that
 TIE = 1e-9  # bounds closer than this are equal
 DESIGN_RIDGE = 0.1
 DESIGN = "design: tells the effects of pairs apart"
@@ -136,6 +137,50 @@ class GPUCBSearch(OrderSearch):
             raise UserError(f"n_initial must be at least 0, not {n_initial}.")
         self.beta, self.n_initial = beta, n_initial
 
+    def suggest(self, k: int = 1, pending: Sequence[Sequence[str]] = ()) -> list[Suggestion]:
+        """Asks for ``k`` orders; beyond the design, several are chosen from one factorisation."""
+        waiting = [tuple(order) for order in pending]
+        first = min(k, max(1, self.n_initial - len(self.observations) - len(waiting)))
+        found = super().suggest(first, waiting)
+        if k > first:
+            found += self._several(k - first, waiting + [suggestion.order for suggestion in found])
+        return found
+
+    def _several(self, k: int, pending: list[Order]) -> list[Suggestion]:
+        """Orders of highest bound, one after the other: among all, or among those that one climb found best."""
+        model = self.model().with_pending(pending)
+        seen = [observation.order for observation in self.observations]
+        if len(self.items) > MOST_EXHAUSTIVE:
+            orders = self._pool(model, pending, list(dict.fromkeys(sorted(seen))))
+            x = features(orders, self.items)
+        else:
+            orders, x = all_orders(self.items)
+        candidates, suggestions = model.over(x, k), list[Suggestion]()
+        for _ in range(k):
+            rng = np.random.default_rng([self.seed, len(seen) + len(pending)])
+            bounds = candidates.mean + self.beta * candidates.sigma
+            number = _best(bounds, rng)
+            order, mean = orders[number], float(candidates.mean[number])
+            reason = self._reason(order, mean, seen, pending)
+            if seen:
+                known = Suggestion(order, mean, float(candidates.sigma[number]), float(bounds[number]), reason)
+            suggestions.append(known if seen else _plain(order, reason))
+            candidates.choose(number)
+            pending = [*pending, order]
+        return suggestions
+
+    def _pool(self, model: OrderGP, pending: list[Order], starts: list[Order]) -> list[Order]:
+        """The best of all orders that a climb looked at, those with the highest bounds first."""
+        found: dict[Order, float] = {}
+
+        def value(some: Sequence[Order]) -> np.ndarray:
+            bounds = model.upper_bound(some, self.beta)
+            found.update(zip(some, bounds.tolist(), strict=True))
+            return bounds
+
+        climb(value, self.items, np.random.default_rng([self.seed, len(self.observations) + len(pending)]), starts)
+        return sorted(found, key=lambda order: (-found[order], order))[:POOL]
+
     def _next(self, pending: list[Order]) -> Suggestion:
         model = self.model().with_pending(pending)
         rng = np.random.default_rng([self.seed, len(self.observations) + len(pending)])
@@ -163,7 +208,9 @@ class GPUCBSearch(OrderSearch):
     def _reason(self, order: Order, mean: float, seen: list[Order], pending: list[Order]) -> str:
         if order in seen or order in pending:
             return f"again: its bound is still the highest after visit {(seen + pending).count(order)}"
-        best = self.model().predict(seen)[0].max()
+        if not seen:
+            return "first: nothing is known yet"
+        best = self.model().means_seen().max()
         return "promising: expected to be better than all seen" if mean > best else "uncertain: it may be the best"
 
 
