@@ -25,7 +25,7 @@ from workflow_rl.workflow_search import ParallelWorkflowRLTrainer
 pytestmark = pytest.mark.xdist_group("ray")  # one process of the tests has the cluster
 
 SMALL: dict[str, Any] = {
-    "n_workflows": 12, "replicates": 2, "n_initial": 4, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
+    "n_workflows": 12, "replicates": 1, "n_initial": 4, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
     "steady_updates": 1, "n_eval_episodes": 20,
 }  # fmt: skip
 NEW_PROCESS: dict[str, Any] = {"PYTHONHASHSEED": "0"}  # not a fork of this one, which may be connected to Ray
@@ -79,7 +79,7 @@ def assert_whole(path: Path) -> None:
     for kind in ("suggestion", "evaluation"):
         assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(12))
     trainings = sorted((path / "trainings").iterdir())
-    assert [training.name for training in trainings] == [f"{i:03d}-{r}" for i in range(12) for r in range(2)]
+    assert [training.name for training in trainings] == [f"{i:03d}-0" for i in range(12)]
     for training in trainings:
         here = path / "here" / training.name
         train_in(here, read_config(training))
@@ -90,10 +90,10 @@ def assert_whole(path: Path) -> None:
 
 def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    process = start("--ray", three_nodes(), *options(), "--run-dir", path)
-    wait_for(lambda: evaluated(path) >= 2)
+    process = start("--ray", three_nodes(), *options(max_episodes=250, min_episodes=250), "--run-dir", path)
+    wait_for(lambda: evaluated(path) >= 1)
     kill_busy_node()
-    wait_for(lambda: evaluated(path) >= 5)
+    wait_for(lambda: evaluated(path) >= 3)
     add_node()
     said = finish(process)
     assert_whole(path)
@@ -169,7 +169,7 @@ def test_a_cluster_of_ones_own_ends_with_the_search_however_that_ends(tmp_path: 
 
 
 def test_the_search_of_the_documents_runs_on_a_cluster_and_says_what_processes_would(tmp_path: Path) -> None:
-    settings = SMALL | {"n_workflows": 3, "max_episodes": 4, "min_episodes": 2}
+    settings = SMALL | {"n_workflows": 2, "replicates": 2, "max_episodes": 4, "min_episodes": 2}
     heard = list[dict[str, Any]]()
     results = []
     for name, executor in (("processes", None), ("ray", RayCluster(three_nodes(), jobs=2))):

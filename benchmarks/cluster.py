@@ -1,0 +1,301 @@
+"""The search on a Ray cluster: what Ray costs, what survives, how far it goes.
+
+    python -m benchmarks.cluster overhead     # the default search with --ray local beside local processes
+    python -m benchmarks.cluster faults       # three nodes, one killed and one added in the middle
+    python -m benchmarks.cluster suggestions  # seconds of suggestions among 40,320 orders
+    python -m benchmarks.cluster evaluations  # seconds, megabytes and the driver's work per training
+    python -m benchmarks.cluster scaling      # one and two trainings at once
+    python -m benchmarks.cluster model        # up to 10,000 workers, simulated from the figures of the last three
+
+Each writes benchmarks/results/cluster_<name>.json.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.cluster_model import Costs, simulate
+from benchmarks.results import RESULTS, write_result
+from workflow_rl import cluster, remote_training
+from workflow_rl.cluster import RayCluster
+from workflow_rl.config import make_search_config
+from workflow_rl.run_store import read_config, read_events, read_result
+from workflow_rl.search import GPUCBSearch
+from workflow_rl.worker import train_in
+from workflow_rl.workflow_search import new_search
+
+REPEATS = 5
+LONGER = ("--min-episodes", "50", "--max-episodes", "50")  # of each training: ten times the default's five updates
+ITEMS = tuple("abcdefgh")
+
+
+def program(*words: str) -> float:
+    """Seconds of ``workflow-rl`` with these words, from start to end of the process."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "workflow_rl.cli", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def overhead() -> dict[str, Any]:
+    """The same searches by local processes and by Ray, turn by turn."""
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        program("search", "--n-workflows", "2", "--run-dir", f"{folder}/warm-up")
+        for name, options in (("default", ()), ("longer_trainings", LONGER)):
+            seconds: dict[str, list[float]] = {"processes": [], "ray": []}
+            for number in range(REPEATS if name == "default" else 2):
+                for way, where in (("processes", ()), ("ray", ("--ray", "local"))):
+                    path = f"{folder}/{name}-{number}-{way}"
+                    seconds[way].append(program("search", *where, *options, "--no-report", "--run-dir", path))
+            figures[name] = {"seconds": seconds} | {way: median(times) for way, times in seconds.items()}
+            figures[name]["ratio"] = figures[name]["ray"] / figures[name]["processes"]
+            figures[name]["same_weights"] = same_policies(
+                Path(f"{folder}/{name}-0-processes"), Path(f"{folder}/{name}-0-ray")
+            )
+    return figures
+
+
+def same_policies(one: Path, other: Path) -> int:
+    """Trainings of two searches with the same weights, bit by bit."""
+    return sum(
+        (training / "policy.safetensors").read_bytes()
+        == (other / "trainings" / training.name / "policy.safetensors").read_bytes()
+        for training in (one / "trainings").iterdir()
+    )
+
+
+def faults() -> dict[str, Any]:
+    """A search of twenty workflows on three nodes: one is killed without grace, later another one joins."""
+    from tests.ray_cluster import add_node, kill_busy_node, three_nodes
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+        command = [sys.executable, "-m", "workflow_rl.cli", "search", "--ray", three_nodes(), *LONGER, "--no-report"]
+        process = subprocess.Popen([*command, "--run-dir", str(path)], stdout=subprocess.DEVNULL)
+        _wait_for(lambda: _count(path, "evaluation") >= 4)
+        kill_busy_node()
+        _wait_for(lambda: _count(path, "evaluation") >= 10)
+        add_node()
+        assert process.wait() == 0
+        events, trainings = read_events(path), sorted((path / "trainings").iterdir())
+        same = 0
+        for training in trainings:
+            here = Path(folder) / "here" / training.name
+            train_in(here, read_config(training))
+            same += (here / "policy.safetensors").read_bytes() == (training / "policy.safetensors").read_bytes()
+        evaluated = [event["index"] for event in events if event["kind"] == "evaluation"]
+        return {
+            "evaluations": len(evaluated),
+            "lost": len({*range(20)} - {*evaluated}),
+            "twice": len(evaluated) - len({*evaluated}),
+            "trainings": len(trainings),
+            "same_weights_as_one_process": same,
+            "restarted": sum(event["kind"] == "restarted" for event in events),
+            "machines": [event["text"] for event in events if event["kind"] == "machines"],
+        }
+
+
+def _count(path: Path, kind: str) -> int:
+    return sum(event["kind"] == kind for event in read_events(path))
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.05)
+
+
+def informed(observations: int, seed: int = 0) -> GPUCBSearch:
+    """A search among eight unit types that has seen so many orders; every pair has an effect."""
+    search, rng = GPUCBSearch(ITEMS), np.random.default_rng(seed)
+    effects = rng.normal(size=28)
+    for order in some_orders(observations, seed + 1):
+        pairs = [order.index(a) < order.index(b) for i, a in enumerate(ITEMS) for b in ITEMS[i + 1 :]]
+        search.observe(order, float(effects @ np.array(pairs)) + 0.3 * rng.normal(), 0.3)
+    return search
+
+
+def some_orders(number: int, seed: int) -> list[tuple[str, ...]]:
+    """Orders of the eight types."""
+    rng = np.random.default_rng(seed)
+    return [tuple(ITEMS[i] for i in rng.permutation(len(ITEMS))) for _ in range(number)]
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds of some work."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def suggestions() -> dict[str, Any]:
+    """Seconds of a suggestion with 500 observations and 100 pending; of its parts, as the search grows."""
+    torch.set_num_threads(1)
+    timed(lambda: informed(50).suggest(2))
+    pending = some_orders(100, 9)
+    first = [timed(partial(informed(500, seed).suggest, 1, pending)) for seed in range(REPEATS)]
+    figures: dict[str, Any] = {"seconds": median(first), "all": first, "observations": 500, "pending": 100}
+    figures["fit_seconds"] = median(timed(informed(500, 100 + seed).model) for seed in range(REPEATS))
+    search = informed(500)
+    search.model()
+    figures["next_seconds"] = median(timed(lambda: search.suggest(1, pending)) for _ in range(REPEATS))
+    figures["hundred_at_once_seconds"] = timed(lambda: search.suggest(100, pending))
+    figures["growth"] = [_parts(rows) for rows in (300, 600, 1200, 2400, 4800)]
+    return figures
+
+
+def _parts(rows: int) -> dict[str, float]:
+    """Seconds of the steps of suggestions for so many observations, by themselves."""
+    search = informed(rows)
+    with_fit = timed(search.model)
+    model = search.model()
+    factor = timed(model._factorise)
+    one = timed(lambda: search.suggest(1))
+    many = timed(lambda: search.suggest(41))
+    return {"rows": rows, "fit": with_fit - factor, "factor": factor, "climb": one, "choose": (many - 2 * one) / 40}
+
+
+def evaluations() -> dict[str, Any]:
+    """What a training costs and what travels: the default search with --ray local, its messages weighed."""
+    sizes: dict[str, list[int]] = {"parcel": [], remote_training.CHECKPOINT: [], remote_training.DONE: []}
+    seconds: dict[str, list[float]] = {"give_out": [], "take_in": []}
+    pack, keep = remote_training.pack, remote_training.keep
+
+    def weighed_pack(*arguments: Any) -> Any:
+        began = time.perf_counter()
+        parcel = pack(*arguments)
+        seconds["give_out"].append(time.perf_counter() - began)
+        sizes["parcel"].append(len(pickle.dumps(parcel)))
+        return parcel
+
+    def weighed_keep(task: Any, kind: str, value: Any) -> Any:
+        sizes[kind].append(len(pickle.dumps(value)))
+        began = time.perf_counter()
+        kept = keep(task, kind, value)
+        seconds["take_in"].append(time.perf_counter() - began)
+        return kept
+
+    module: Any = remote_training
+    module.pack, module.keep = weighed_pack, weighed_keep
+    figures: dict[str, Any] = {}
+    longer: dict[str, Any] = {"min_episodes": 50, "max_episodes": 50}
+    for name, changes in (("default", dict[str, Any]()), ("longer_trainings", longer)):
+        for kind in sizes:
+            sizes[kind] = []
+        for step in seconds:
+            seconds[step] = []
+        with tempfile.TemporaryDirectory() as folder:
+            config = make_search_config(in_flight=0, **changes)
+            executor = RayCluster("local", checkpoint_seconds=1.0)
+            new_search(config, Path(folder) / "run", executor, lambda _: None)
+            times = [(read_result(path) or {})["seconds"] for path in (Path(folder) / "run" / "trainings").iterdir()]
+        figures[name] = {
+            "trainings": len(times),
+            "training_seconds": {"median": median(times), "all": sorted(times)},
+            "megabytes": {kind: float(np.mean(found)) / 1e6 for kind, found in sizes.items() if found},
+            "driver_seconds": {step: float(np.mean(found)) for step, found in seconds.items()},
+        }
+        down, up = figures[name]["megabytes"]["parcel"], figures[name]["megabytes"][remote_training.DONE]
+        figures[name]["megabytes_per_evaluation"] = config.replicates * (down + up)
+        figures[name]["seconds_per_evaluation"] = config.replicates * float(np.mean(times))
+    figures["ray_seconds"] = _empty_tasks()
+    return figures
+
+
+def _empty_tasks(number: int = 1000) -> float:
+    """The driver's own seconds for a Ray task that yields two messages and does nothing."""
+    import ray
+
+    while ray.is_initialized():  # the cluster of the searches ends in the background
+        time.sleep(0.1)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+
+    def nothing() -> Any:
+        yield cluster.STARTED, "node"
+        yield remote_training.DONE, {}
+
+    task: Any = ray.remote(nothing).options(num_returns="streaming", num_cpus=1)
+    ray.get([next(task.remote()) for _ in range(2)])
+    began = time.process_time()
+    running = [task.remote() for _ in range(number)]
+    for messages in running:
+        for message in messages:
+            ray.get(message)
+    spent = (time.process_time() - began) / number
+    ray.shutdown()
+    return spent
+
+
+def scaling() -> dict[str, Any]:
+    """Longer trainings, one and two at once, each on a cluster of this machine: how much of the second core is used."""
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for jobs in (1, 2):
+            path = Path(folder) / f"{jobs}"
+            program("search", "--ray", "local", "--jobs", str(jobs), *LONGER, "--in-flight", "2", "--no-report",
+                    "--run-dir", str(path))  # fmt: skip
+            times = [event["seconds"] for event in read_events(path) if event["kind"] == "evaluation"]
+            figures[f"seconds_{jobs}"] = times[-1] - times[0]  # without the start
+    figures["efficiency"] = figures["seconds_1"] / (2 * figures["seconds_2"])
+    return figures
+
+
+def model() -> dict[str, Any]:
+    """Workers from ten to ten thousand, each with about five trainings to do."""
+    said, weighed, scaled = (_stored(name) for name in ("suggestions", "evaluations", "scaling"))
+    largest = said["growth"][-1]
+    rows = largest["rows"]
+    of_ray = weighed["ray_seconds"] / 2
+    costs = Costs(
+        give_out=weighed["default"]["driver_seconds"]["give_out"] + of_ray,
+        take_in=weighed["default"]["driver_seconds"]["take_in"] + of_ray,
+        fit=said["fit_seconds"],
+        factor=largest["factor"] / rows**3,
+        climb=largest["climb"] / rows**2,
+        climb_least=said["growth"][0]["climb"],
+        choose=largest["choose"] / rows,
+    )
+    measured = np.array(weighed["default"]["training_seconds"]["all"])
+    shape = measured / measured.mean()
+    figures: dict[str, Any] = {"costs": asdict(costs), "efficiency_of_two_cores": scaled["efficiency"], "searches": {}}
+    for workers in (10, 100, 1000, 10_000):
+        for seconds in (1, 10, 60, 600, 3600):
+            for name, used in (("batches", costs), ("one_by_one", replace(costs, batches=False))):
+                outcome = asdict(simulate(workers, max(20, workers), 5, shape * seconds, used))
+                figures["searches"].setdefault(f"{workers}_workers", {}).setdefault(f"{seconds}_s", {})[name] = outcome
+    return figures
+
+
+def _stored(name: str) -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads((RESULTS / f"cluster_{name}.json").read_text())["figures"]
+    return figures
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "overhead": overhead, "faults": faults, "suggestions": suggestions, "evaluations": evaluations,
+    "scaling": scaling, "model": model,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Measures the parts that are named, or all."""
+    for name in sys.argv[1:] or PARTS:
+        print(write_result(f"cluster_{name}", f"python -m benchmarks.cluster {name}", PARTS[name]()))
+
+
+if __name__ == "__main__":
+    main()
