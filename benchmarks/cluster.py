@@ -5,7 +5,7 @@
     python -m benchmarks.cluster suggestions  # seconds of suggestions among 40,320 orders
     python -m benchmarks.cluster evaluations  # seconds, megabytes and the driver's work per training
     python -m benchmarks.cluster scaling      # one and two trainings at once
-    python -m benchmarks.cluster model        # up to 10,000 workers, simulated from the figures of the last three
+    python -m benchmarks.cluster model        # up to 10,000 workers, simulated from the figures of the two before
 
 Each writes benchmarks/results/cluster_<name>.json.
 """
@@ -28,19 +28,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.cluster_model import Costs, simulate
+from benchmarks.cluster_model import Cluster, Costs, Work
 from benchmarks.results import RESULTS, write_result
 from workflow_rl import cluster, remote_training
 from workflow_rl.cluster import RayCluster
 from workflow_rl.config import make_search_config
+from workflow_rl.run_search import new_search
 from workflow_rl.run_store import read_config, read_events, read_result
 from workflow_rl.search import GPUCBSearch
 from workflow_rl.worker import train_in
-from workflow_rl.workflow_search import new_search
 
 REPEATS = 5
 LONGER = ("--min-episodes", "50", "--max-episodes", "50")  # of each training: ten times the default's five updates
 ITEMS = tuple("abcdefgh")
+WORKERS, TRAININGS = (10, 100, 1000, 10_000), (1, 10, 60, 600, 3600)  # of the model; seconds of a training
 
 
 def program(*words: str) -> float:
@@ -212,8 +213,14 @@ def evaluations() -> dict[str, Any]:
         down, up = figures[name]["megabytes"]["parcel"], figures[name]["megabytes"][remote_training.DONE]
         figures[name]["megabytes_per_evaluation"] = config.replicates * (down + up)
         figures[name]["seconds_per_evaluation"] = config.replicates * float(np.mean(times))
-    figures["ray_seconds"] = _empty_tasks()
+    figures["ray_seconds"], figures["start_seconds"] = _empty_tasks(), program_start()
     return figures
+
+
+def program_start() -> float:
+    """Seconds until a process has imported what trainings need."""
+    command = [sys.executable, "-c", "import ray, workflow_rl.remote_training"]
+    return median(timed(partial(subprocess.run, command, check=True)) for _ in range(REPEATS))
 
 
 def _empty_tasks(number: int = 1000) -> float:
@@ -256,7 +263,7 @@ def scaling() -> dict[str, Any]:
 
 def model() -> dict[str, Any]:
     """Workers from ten to ten thousand, each with about five trainings to do."""
-    said, weighed, scaled = (_stored(name) for name in ("suggestions", "evaluations", "scaling"))
+    said, weighed = _stored("suggestions"), _stored("evaluations")
     largest = said["growth"][-1]
     rows = largest["rows"]
     of_ray = weighed["ray_seconds"] / 2
@@ -269,14 +276,23 @@ def model() -> dict[str, Any]:
         climb_least=said["growth"][0]["climb"],
         choose=largest["choose"] / rows,
     )
-    measured = np.array(weighed["default"]["training_seconds"]["all"])
-    shape = measured / measured.mean()
-    figures: dict[str, Any] = {"costs": asdict(costs), "efficiency_of_two_cores": scaled["efficiency"], "searches": {}}
-    for workers in (10, 100, 1000, 10_000):
-        for seconds in (1, 10, 60, 600, 3600):
-            for name, used in (("batches", costs), ("one_by_one", replace(costs, batches=False))):
-                outcome = asdict(simulate(workers, max(20, workers), 5, shape * seconds, used))
-                figures["searches"].setdefault(f"{workers}_workers", {}).setdefault(f"{seconds}_s", {})[name] = outcome
+    longer = np.array(weighed["longer_trainings"]["training_seconds"]["all"])
+    warm = longer[longer < 1.3 * np.median(longer)]  # a process's first training loads the compiled rules
+    start = weighed["start_seconds"] + float(longer.max() - warm.mean())
+    figures: dict[str, Any] = {
+        "costs": asdict(costs), "start_seconds": start, "spread": float(warm.std() / warm.mean()), "searches": {},
+    }  # fmt: skip
+    for workers in WORKERS:
+        for seconds in TRAININGS:
+            work = Work(warm / warm.mean() * seconds, start)
+            ways = {
+                "as_it_is": (work, costs),
+                "with_late_ones": (replace(work, late_share=0.01), costs),
+                "one_by_one": (work, replace(costs, batches=False)),
+            }
+            for name, (done, used) in ways.items():
+                outcome = asdict(Cluster(workers, max(40, workers), done, used).go())
+                figures["searches"].setdefault(f"{workers}", {}).setdefault(f"{seconds}", {})[name] = outcome
     return figures
 
 

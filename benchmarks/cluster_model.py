@@ -8,13 +8,12 @@ workflow_search; the seconds of each step come from ``python -m benchmarks.clust
 from __future__ import annotations
 
 import heapq
-import math
 from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
-from workflow_rl.workflow_search import ROUNDS
+from workflow_rl.workflow_search import LATE, LATE_SECONDS, ROUNDS, width_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,20 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What the workers do: trainings, and how long they take."""
+
+    seconds: np.ndarray  # of a training, to draw from
+    start: float = 0.0  # of a worker's process, before its first training
+    late_share: float = 0.0  # of trainings that take ten times as long
+    replicates: int = 5
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Seconds of one training."""
+        return float(rng.choice(self.seconds)) * (10.0 if rng.random() < self.late_share else 1.0)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """How a simulated search went."""
 
@@ -49,66 +62,94 @@ class Outcome:
     busy_workers: float  # share of their time that they train, until the last suggestion
     busy_driver: float
     evaluations_per_second: float
+    late: int  # evaluations that were overtaken
 
 
-def simulate(
-    workers: int, evaluations: int, replicates: int, training: np.ndarray, costs: Costs, seed: int = 0
-) -> Outcome:
-    """Plays one search.
+class Cluster:
+    """One search.
 
     Args:
         workers: trainings at once.
         evaluations: workflows to evaluate.
-        replicates: trainings of each.
-        training: seconds of trainings, to draw from.
+        work: what workers do.
         costs: seconds of the driver.
         seed: of the draws.
     """
-    rng = np.random.default_rng(seed)
-    width = max(2, math.ceil(workers / replicates) + 1)
-    round_size = max(1, width // ROUNDS)
-    left = [replicates] * evaluations
-    suggested = observed = 0
-    free, waiting = workers, deque[int]()
-    running: list[tuple[float, int]] = []  # end and evaluation
-    inbox = deque[int]()  # results that the driver has not taken in
-    now = worked = driving = trained = 0.0
-    full_until = worked_until_full = 0.0
 
-    def start(at: float) -> None:
-        nonlocal free, trained
-        while free and waiting:
-            seconds = float(rng.choice(training))
-            heapq.heappush(running, (at + seconds, waiting.popleft()))
-            free, trained = free - 1, trained + seconds
+    def __init__(self, workers: int, evaluations: int, work: Work, costs: Costs, seed: int = 0) -> None:
+        self.workers, self.evaluations, self.work, self.costs = workers, evaluations, work, costs
+        self.rng = np.random.default_rng(seed)
+        self.width = width_of(workers, work.replicates)
+        self.left = [work.replicates] * evaluations  # trainings of each evaluation that the driver has not taken in
+        self.under_way: dict[int, None] = {}  # evaluations not observed, in sequence
+        self.late: set[int] = set()
+        self.suggested = self.n_late = 0
+        self.free, self.fresh = workers, workers
+        self.waiting, self.inbox = deque[int](), deque[int]()
+        self.running: list[tuple[float, int]] = []  # end and evaluation
+        self.now = self.driving = self.trained = 0.0
 
-    def listen(until: float) -> None:
-        nonlocal free
-        while running and running[0][0] <= until:
-            end, evaluation = heapq.heappop(running)
-            inbox.append(evaluation)
-            free += 1
-            start(end)
+    def go(self) -> Outcome:
+        """Plays it to its end."""
+        until, worked, idle_since = 0.0, 0.0, None
+        patience = max(LATE_SECONDS, LATE * float(self.work.seconds.mean()))
+        while self.suggested < self.evaluations or self.under_way:
+            spent = self._drive()
+            if spent is not None:
+                self.now, self.driving = self.now + spent, self.driving + spent
+            else:
+                ended = self.running[0][0]
+                held_up = self.free and not self.waiting and self.suggested < self.evaluations
+                held_up = held_up and any(self.left[index] == 0 for index in self.under_way)
+                idle_since = (self.now if idle_since is None else idle_since) if held_up else None
+                if idle_since is not None and ended > idle_since + patience:
+                    self.now, idle_since = max(self.now, idle_since + patience), None
+                    last = max(index for index in self.under_way if self.left[index] == 0)
+                    overtaken = {index for index in self.under_way if index < last and self.left[index]} - self.late
+                    self.late |= overtaken
+                    self.n_late += len(overtaken)
+                else:
+                    self.now = max(self.now, ended)
+            self._listen(self.now)
+            self._start(self.now)
+            if self.suggested < self.evaluations:
+                until, worked = self.now, self.trained - sum(end - self.now for end, _ in self.running)
+        busy = worked / (until * self.workers) if until else self.trained / (self.now * self.workers)
+        return Outcome(self.now, busy, self.driving / self.now, self.evaluations / self.now, self.n_late)
 
-    while observed < evaluations:
-        due = min(round_size, evaluations - suggested)
-        if due and suggested - observed + due <= width:
-            spent = costs.suggesting(observed, suggested - observed, due) + due * replicates * costs.give_out
-            waiting.extend(number for number in range(suggested, suggested + due) for _ in range(replicates))
-            suggested += due
-        elif observed < suggested and left[observed] == 0:
-            observed, spent = observed + 1, 0.0
-        elif inbox:
-            left[inbox.popleft()] -= 1
-            spent = costs.take_in
-        else:
-            now = max(now, running[0][0])
-            listen(now)
-            continue
-        now, driving = now + spent, driving + spent
-        listen(now)
-        start(now)
-        if suggested < evaluations:
-            full_until, worked_until_full = now, trained - sum(end - now for end, _ in running)
-    worked = worked_until_full / (full_until * workers) if full_until else trained / (now * workers)
-    return Outcome(now, worked, driving / now, evaluations / now)
+    def _drive(self) -> float | None:
+        """The driver's next step and its seconds; None if there is nothing to do."""
+        due = min(max(1, self.width // ROUNDS), self.evaluations - self.suggested)
+        if due and len(self.under_way) - len(self.late) + due <= self.width:
+            observed = self.suggested - len(self.under_way)
+            spent = self.costs.suggesting(observed, len(self.under_way), due)
+            for index in range(self.suggested, self.suggested + due):
+                self.under_way[index] = None
+                self.waiting.extend([index] * self.work.replicates)
+            self.suggested += due
+            return spent + due * self.work.replicates * self.costs.give_out
+        first = next((index for index in self.under_way if index not in self.late), None)
+        for index in [*self.late, *([] if first is None else [first])]:
+            if self.left[index] == 0:
+                del self.under_way[index]
+                self.late.discard(index)
+                return 0.0
+        if self.inbox:
+            self.left[self.inbox.popleft()] -= 1
+            return self.costs.take_in
+        return None
+
+    def _start(self, at: float) -> None:
+        while self.free and self.waiting:
+            seconds = self.work.draw(self.rng)
+            before = self.work.start if self.fresh else 0.0
+            self.fresh = max(0, self.fresh - 1)
+            heapq.heappush(self.running, (at + before + seconds, self.waiting.popleft()))
+            self.free, self.trained = self.free - 1, self.trained + seconds
+
+    def _listen(self, until: float) -> None:
+        while self.running and self.running[0][0] <= until:
+            end, index = heapq.heappop(self.running)
+            self.inbox.append(index)
+            self.free += 1
+            self._start(end)

@@ -16,14 +16,17 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 # Who may import whom inside the package, downwards only.
 ALLOWED = {
-    "parallel_train_workflow_rl": {"cli", "workflow_search"},
+    "parallel_train_workflow_rl": {"cli", "run_search"},
     "cli": {
         "", "backends", "bench_command", "command_options", "config", "errors", "evaluate_command", "export",
         "printing", "replay_command", "report_command", "run_store", "runs_command", "scenario", "search_command",
         "search_view", "tensorboard_log", "train_command", "train_task", "trainer", "watch_command", "watch_view",
     },
     "search_command": {
-        "cluster", "config", "errors", "printing", "report_command", "search_view", "workflow_search",
+        "cluster", "config", "errors", "printing", "report_command", "run_search", "search_view",
+    },
+    "run_search": {
+        "config", "errors", "executor", "run_store", "search_evaluation", "worker_pool", "workflow_search",
     },
     "cluster": {"config", "errors", "executor", "remote_training", "run_store"},
     "remote_training": {
@@ -74,7 +77,7 @@ ALLOWED = {
     "workflow_table": {"errors", "order_gp", "ranking", "search"},
     "workflow_search": {
         "config", "errors", "executor", "order_gp", "ranking", "run_store", "search", "search_evaluation",
-        "search_result", "trainer", "worker_pool", "workflow",
+        "search_result", "trainer", "workflow",
     },
     "search_evaluation": {"collect", "config", "ranking", "search", "train_task", "workflow"},
     "search_result": {"backends", "config", "policy_evaluation", "ranking", "run_store", "trainer", "workflow"},
@@ -141,7 +144,7 @@ ALLOWED = {
     "errors": set(),
     "": {
         "backends", "buffer", "config", "cyborg_env", "env", "errors", "policy", "policy_file", "ppo", "registration",
-        "scenario_file", "search", "trainer", "workflow", "workflow_search",
+        "scenario_file", "search", "trainer", "workflow", "run_search",
     },
 }  # fmt: skip
 # Which room may hold which library.

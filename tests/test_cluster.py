@@ -18,9 +18,9 @@ from tests.conftest import ROOT
 from tests.helpers import assert_refused, run
 from tests.ray_cluster import add_node, kill_busy_node, processes, three_nodes
 from workflow_rl.cluster import RayCluster
+from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import read_config, read_events
 from workflow_rl.worker import train_in
-from workflow_rl.workflow_search import ParallelWorkflowRLTrainer
 
 pytestmark = pytest.mark.xdist_group("ray")  # one process of the tests has the cluster
 

@@ -95,11 +95,11 @@ def under_way(events: list[dict[str, Any]]) -> list[int]:
 
 
 def test_the_room_decides_how_many_evaluations_are_under_way(tmp_path: Path) -> None:
-    for room, width in ((1, 2), (5, 2), (6, 3), (50, 11)):
+    for room, width in ((1, 2), (5, 2), (6, 3), (50, 20)):
         machines = Machines(room, first)
-        events = search(tmp_path / f"{room}", machines, n_workflows=12)
+        events = search(tmp_path / f"{room}", machines, n_workflows=22)
         assert max(under_way(events)) == width
-        assert machines.most == 5 * width  # replicates of each
+        assert machines.most <= 5 * width  # replicates of each
 
 
 def test_more_room_brings_more_suggestions_and_less_room_fewer(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_more_room_brings_more_suggestions_and_less_room_fewer(tmp_path: Path) -
         seen.append((machines.n, len({name.split("-")[0] for name in machines.tasks})))
         return first(machines)
 
-    search(tmp_path / "run", Machines(10, choose))
-    assert max(n for room, n in seen[:25] if room == 10) == 3
-    assert max(n for room, n in seen if room == 40) == 9
-    assert max(n for room, n in seen[120:]) == 3  # what was begun is finished, then there are fewer
+    events = search(tmp_path / "run", Machines(10, choose))
+    assert max(under_way(events)) == 16
+    assert max(n for _, n in seen[:25]) == 4
+    assert max(n for _, n in seen[130:]) == 4  # what was begun is finished, then there are fewer
 
 
 def test_the_sequence_in_which_trainings_end_does_not_matter_while_the_room_stays(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_the_sequence_in_which_trainings_end_does_not_matter_while_the_room_stay
 
     runs = [search(tmp_path / f"{seed}", Machines(20, anyhow(seed))) for seed in range(2)]
     assert runs[0] == runs[1]
-    fixed = search(tmp_path / "fixed", Machines(3, anyhow(9)), in_flight=5)
-    assert fixed == runs[0]  # five is what a room for twenty makes of it
+    fixed = search(tmp_path / "fixed", Machines(3, anyhow(9)), in_flight=8)
+    assert fixed == runs[0]  # eight is what a room for twenty makes of it
 
 
 def test_an_evaluation_that_takes_long_is_overtaken_and_counted_once_when_it_is_done(
@@ -140,9 +140,9 @@ def test_an_evaluation_that_takes_long_is_overtaken_and_counted_once_when_it_is_
 
     events = search(tmp_path / "run", Machines(10, choose))
     taken = numbers(events)
-    assert [event["text"] for event in events if event["kind"] == "late"] == [
-        "evaluation 4 takes long; the search goes on without it."
-    ]
+    late = [event for event in events if event["kind"] == "overtaken"]
+    assert late[0]["text"] == "the search goes on without evaluation 4, which takes long."
+    assert late[0]["indices"] == [3]
     assert taken.index(3) >= 15
     assert sorted(taken) == list(range(30))
     assert [index for index in taken if index != 3] == [i for i in range(30) if i != 3]  # the others in sequence
@@ -161,7 +161,7 @@ def test_with_a_fixed_number_under_way_a_late_evaluation_is_waited_for(
 
     events = search(tmp_path / "run", Machines(10, choose), in_flight=3)
     assert numbers(events) == list(range(30))
-    assert not numbers(events, "late")
+    assert not any(event["kind"] == "overtaken" for event in events)
 
 
 def assert_suggestions_follow_from_the_log(events: list[dict[str, Any]]) -> None:
@@ -180,7 +180,7 @@ def assert_suggestions_follow_from_the_log(events: list[dict[str, Any]]) -> None
 
 
 def test_suggestions_are_made_in_rounds_on_large_clusters_and_follow_from_the_log(tmp_path: Path) -> None:
-    events = search(tmp_path / "run", Machines(155, first), n_workflows=60)  # 32 under way: rounds of 4
+    events = search(tmp_path / "run", Machines(80, first), n_workflows=60)  # 32 under way: rounds of 4
     kinds = [event["kind"] for event in events]
     assert kinds[:32] == ["suggestion"] * 32
     after = "".join("s" if kind == "suggestion" else "e" for kind in kinds[32:])

@@ -23,13 +23,14 @@ from workflow_rl.config import make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.policy_file import load_policy
+from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import Run, read_config, read_events
 from workflow_rl.search import OrderSearch, Suggestion
 from workflow_rl.search_evaluation import training_config
 from workflow_rl.search_view import SearchView, sentences
 from workflow_rl.worker_pool import WorkerPool
 from workflow_rl.workflow import Workflow, all_workflows
-from workflow_rl.workflow_search import ParallelWorkflowRLTrainer, WorkflowSearch
+from workflow_rl.workflow_search import WorkflowSearch
 
 SMALL: dict[str, Any] = {
     "n_workflows": 4, "replicates": 2, "n_initial": 2, "n_envs": 20, "max_episodes": 4, "min_episodes": 2,

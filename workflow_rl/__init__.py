@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from workflow_rl.policy import OrderConditionedActorCritic
     from workflow_rl.policy_file import load_policy
     from workflow_rl.ppo import ParallelOrderConditionedPPO
+    from workflow_rl.run_search import ParallelWorkflowRLTrainer
     from workflow_rl.scenario_file import load_scenario
     from workflow_rl.search import GPUCBSearch
     from workflow_rl.trainer import train_workflow
     from workflow_rl.workflow import Workflow
-    from workflow_rl.workflow_search import ParallelWorkflowRLTrainer
 
 _HOMES = {
     "CageEnv": "env",
@@ -34,7 +34,7 @@ _HOMES = {
     "OrderConditionedActorCritic": "policy",
     "ParallelOrderConditionedPPO": "ppo",
     "ParallelTrajectoryBuffer": "buffer",
-    "ParallelWorkflowRLTrainer": "workflow_search",
+    "ParallelWorkflowRLTrainer": "run_search",
     "TrainConfig": "config",
     "Workflow": "workflow",
     "load_policy": "policy_file",

@@ -15,6 +15,6 @@ if __name__ == "__main__":
     sys.argv.insert(1, "search")
     main()
 else:
-    from workflow_rl.workflow_search import ParallelWorkflowRLTrainer
+    from workflow_rl.run_search import ParallelWorkflowRLTrainer
 
     __all__ = ["ParallelWorkflowRLTrainer"]

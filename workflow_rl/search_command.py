@@ -46,7 +46,7 @@ def search_and_report(
             trainers = RayCluster(ray, 1.0 if cpus is None else cpus, gpus or 0.0, jobs)
             stack.enter_context(contextlib.closing(trainers))
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray's own messages are no results
-        from workflow_rl.workflow_search import new_search, resume_search  # only now: it takes seconds to import
+        from workflow_rl.run_search import new_search, resume_search  # only now: it takes seconds to import
 
         try:
             with view:

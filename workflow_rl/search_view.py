@@ -93,7 +93,7 @@ class SearchView:
     def _machines(self, event: dict[str, Any]) -> None:
         self.line(event["text"])
 
-    def _late(self, event: dict[str, Any]) -> None:
+    def _overtaken(self, event: dict[str, Any]) -> None:
         self.line(event["text"])
 
     def _evaluation(self, event: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""ParallelWorkflowRLTrainer: the search. Suggest a workflow, train it until it is followed, evaluate, observe, repeat.
+"""The search. Suggest a workflow, train it until it is followed, evaluate, observe, repeat.
 
 An *evaluation* of a workflow is ``replicates`` independent trainings; its value is their mean return. Replicate r of
 every workflow starts from the same policy and plays the same games, so what remains between workflows is the workflows.
@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,26 +26,33 @@ from typing import Any
 import numpy as np
 import torch
 
-from workflow_rl.config import SearchConfig, check_jobs, make_search_config
+from workflow_rl.config import SearchConfig
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Executor, Report, Task
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import follows
-from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
+from workflow_rl.run_store import Run, read_result
 from workflow_rl.search import make_search
-from workflow_rl.search_evaluation import EVALUATION, SUGGESTION, Evaluation, check_search, training_config
+from workflow_rl.search_evaluation import EVALUATION, SUGGESTION, Evaluation, training_config
 from workflow_rl.search_result import Finished, search_result
 from workflow_rl.trainer import WorkflowResult, base_config
-from workflow_rl.worker_pool import WorkerPool
 from workflow_rl.workflow import unit_types
 
 SECONDS_BETWEEN_TICKS = 0.5
 RESULT_KEYS = {item.name for item in fields(WorkflowResult)}
 ROUNDS = 8  # suggestions are made in rounds, so many to a full set of evaluations under way
-LATE, LATE_SECONDS = 3.0, 5.0  # mean trainings, or seconds, that room stays empty before an evaluation is overtaken
-RESTARTED, MACHINES, RESUMED, LATE_ONE = "restarted", "machines", "resumed", "late"  # kinds of further events
+LATE, LATE_SECONDS = 0.5, 5.0  # mean trainings, or seconds, that room stays empty before evaluations are overtaken
+RESTARTED, MACHINES, RESUMED, OVERTAKEN = "restarted", "machines", "resumed", "overtaken"  # kinds of further events
 
 Say = Callable[[dict[str, Any]], None]
+
+
+def width_of(room: int, replicates: int) -> int:
+    """Evaluations under way for so much room: twice what fills it, for they are taken in in sequence.
+
+    With fewer, machines would wait for the slowest; benchmarks/cluster_model.py shows how long.
+    """
+    return max(2, math.ceil(2 * room / replicates))
 
 
 class WorkflowSearch:
@@ -88,8 +94,8 @@ class WorkflowSearch:
 
     @property
     def width(self) -> int:
-        """Evaluations that may be under way: as asked for, or enough to fill the room while one of them ends."""
-        return self.config.in_flight or max(2, math.ceil(self.executor.room / self.config.replicates) + 1)
+        """Evaluations that may be under way: as asked for, or by the room."""
+        return self.config.in_flight or width_of(self.executor.room, self.config.replicates)
 
     @property
     def seconds(self) -> float:
@@ -191,7 +197,7 @@ class WorkflowSearch:
         return len(evaluation.results) == self.config.replicates
 
     def _look_for_late_ones(self) -> None:
-        """Goes on without an evaluation that holds up the others, where the room decides how many are under way."""
+        """Goes on without evaluations that hold up others, where the room decides how many are under way."""
         trainings = sum(len(e.submitted - e.results.keys()) for e in self.under_way.values())
         held_up = len(self.evaluations) < self.config.n_workflows and any(map(self._complete, self.under_way.values()))
         if self.config.in_flight or not held_up or trainings >= self.executor.room:
@@ -202,10 +208,11 @@ class WorkflowSearch:
         seconds = [result["seconds"] for evaluation in self.evaluations for result in evaluation.results.values()]
         if now - self._idle_since > max(LATE_SECONDS, LATE * float(np.mean(seconds))):
             self._idle_since = None
-            index = min(self.under_way.keys() - self.late)
-            self.late.add(index)
-            text = f"evaluation {index + 1} takes long; the search goes on without it."
-            event = {"kind": LATE_ONE, "index": index, "text": text, "seconds": self.seconds}
+            last = max(index for index, evaluation in self.under_way.items() if self._complete(evaluation))
+            late = [i for i, e in self.under_way.items() if i < last and not self._complete(e) and i not in self.late]
+            self.late.update(late)
+            text = f"the search goes on without evaluation {', '.join(str(i + 1) for i in late)}, which takes long."
+            event = {"kind": OVERTAKEN, "indices": late, "text": text, "seconds": self.seconds}
             self.run.log(event)
             self.say(event)
             self._advance()
@@ -285,112 +292,3 @@ class WorkflowSearch:
 
     def _base_path(self, replicate: int) -> Path:
         return self.run.path / "bases" / f"{replicate}"
-
-
-class ParallelWorkflowRLTrainer:
-    """The search with the names of the design documents.
-
-        trainer = ParallelWorkflowRLTrainer(n_envs=200, n_workflows=20)
-        result = trainer.run_workflow_search()
-        print(result["best"])
-
-    Args:
-        n_envs: environments of each training, side by side.
-        n_workflows: evaluations of workflows.
-        train_episodes_per_env: most episodes of each environment; ``max_episodes`` on the command line.
-        compliance_threshold: compliance at which a workflow counts as followed.
-        update_every_steps: steps of each environment between two updates; ``update_steps`` on the command line.
-        jobs: trainings at once; default: one per core.
-        run_dir: where to keep the run; default: a new one under runs/.
-        preset: name of a preset.
-        settings: any other setting of ``workflow-rl search``.
-    """
-
-    def __init__(
-        self,
-        n_envs: int | None = None,
-        n_workflows: int | None = None,
-        train_episodes_per_env: int | None = None,
-        compliance_threshold: float | None = None,
-        update_every_steps: int | None = None,
-        jobs: int | None = None,
-        run_dir: str | Path | None = None,
-        preset: str = "",
-        **settings: Any,
-    ) -> None:
-        named = {
-            "n_envs": n_envs,
-            "n_workflows": n_workflows,
-            "max_episodes": train_episodes_per_env,
-            "compliance_threshold": compliance_threshold,
-            "update_steps": update_every_steps,
-        }
-        given = {name: value for name, value in named.items() if value is not None}
-        for name in given.keys() & settings.keys():
-            raise UserError(f"{name} is given twice.")
-        self.config = make_search_config(preset, **given, **settings)
-        self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
-        check_search(self.config)
-
-    def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> dict[str, Any]:
-        """Runs the search; the result is that of ``workflow-rl search --json``.
-
-        Args:
-            say: told about everything that happens.
-            executor: who trains, e.g. a :class:`cluster.RayCluster`; default: ``jobs`` processes of this machine.
-        """
-        return new_search(self.config, self.run_dir, executor or self.jobs, say)
-
-
-def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> dict[str, Any]:
-    """Runs a search in a new directory and returns its result.
-
-    Args:
-        config: the settings.
-        path: the directory; default: a new one under runs/.
-        trainers: who trains, or the number of processes of this machine that do.
-        say: told about everything that happens.
-    """
-    with _closing(trainers):
-        check_search(config)
-        _check_room(trainers)
-        return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
-
-
-def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> dict[str, Any]:
-    """Goes on with a search that was interrupted, wherever that was, and returns its result."""
-    with _closing(trainers):
-        read_search_config(path)  # a search at all?
-        if read_result(path) is not None:
-            raise UserError(f"{path} is finished; there is nothing to resume.")
-        _check_room(trainers)
-        return _finish(Run.open_search(path), trainers, say)
-
-
-@contextmanager
-def _closing(trainers: Executor | int) -> Iterator[None]:
-    """Closes an executor that came from outside, also if the search never began."""
-    try:
-        yield
-    finally:
-        if isinstance(trainers, Executor):
-            trainers.close()
-
-
-def _check_room(trainers: Executor | int) -> None:
-    if isinstance(trainers, Executor) and trainers.room < 1:
-        raise UserError("no machine has room for a training; ask for less of each, or add machines.")
-
-
-def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> dict[str, Any]:
-    try:
-        return WorkflowSearch(run, _executor(run, trainers), say).go()
-    finally:
-        run.close()
-
-
-def _executor(run: Run[SearchConfig], trainers: Executor | int) -> Executor:
-    if isinstance(trainers, Executor):
-        return trainers
-    most = run.config.in_flight * run.config.replicates  # trainings that can ever be under way
-    return WorkerPool(min(trainers, most) if most else trainers, run.path / "workers.log")
