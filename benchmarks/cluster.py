@@ -213,7 +213,8 @@ def evaluations() -> dict[str, Any]:
         down, up = figures[name]["megabytes"]["parcel"], figures[name]["megabytes"][remote_training.DONE]
         figures[name]["megabytes_per_evaluation"] = config.replicates * (down + up)
         figures[name]["seconds_per_evaluation"] = config.replicates * float(np.mean(times))
-    figures["ray_seconds"], figures["start_seconds"] = _empty_tasks(), program_start()
+    figures["ray_seconds"], figures["look_seconds"] = _empty_tasks()
+    figures["start_seconds"] = program_start()
     return figures
 
 
@@ -223,8 +224,8 @@ def program_start() -> float:
     return median(timed(partial(subprocess.run, command, check=True)) for _ in range(REPEATS))
 
 
-def _empty_tasks(number: int = 1000) -> float:
-    """The driver's own seconds for a Ray task that yields two messages and does nothing."""
+def _empty_tasks(number: int = 1000) -> tuple[float, float]:
+    """The driver's own seconds for a Ray task that yields two messages and does nothing; and to look at one."""
     import ray
 
     while ray.is_initialized():  # the cluster of the searches ends in the background
@@ -239,12 +240,13 @@ def _empty_tasks(number: int = 1000) -> float:
     ray.get([next(task.remote()) for _ in range(2)])
     began = time.process_time()
     running = [task.remote() for _ in range(number)]
+    waits = timed(lambda: [ray.wait(running, num_returns=number, timeout=0) for _ in range(10)]) / 10
     for messages in running:
         for message in messages:
             ray.get(message)
     spent = (time.process_time() - began) / number
     ray.shutdown()
-    return spent
+    return spent, waits / number
 
 
 def scaling() -> dict[str, Any]:
@@ -270,6 +272,7 @@ def model() -> dict[str, Any]:
     costs = Costs(
         give_out=weighed["default"]["driver_seconds"]["give_out"] + of_ray,
         take_in=weighed["default"]["driver_seconds"]["take_in"] + of_ray,
+        look=2 * weighed["look_seconds"],
         fit=said["fit_seconds"],
         factor=largest["factor"] / rows**3,
         climb=largest["climb"] / rows**2,

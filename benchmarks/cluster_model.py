@@ -22,6 +22,7 @@ class Costs:
 
     give_out: float
     take_in: float
+    look: float  # for messages, per training under way; then all that are there are taken in
     fit: float  # of weights and noise, for 500 observations or more; in proportion to their square below
     factor: float  # of the factorisation, per cube of observations
     climb: float  # per square of observations and pending orders
@@ -59,7 +60,7 @@ class Outcome:
     """How a simulated search went."""
 
     seconds: float
-    busy_workers: float  # share of their time that they train, until the last suggestion
+    busy_workers: float  # share of their time that they start or train, until the last suggestion
     busy_driver: float
     evaluations_per_second: float
     late: int  # evaluations that were overtaken
@@ -123,11 +124,13 @@ class Cluster:
         if due and len(self.under_way) - len(self.late) + due <= self.width:
             observed = self.suggested - len(self.under_way)
             spent = self.costs.suggesting(observed, len(self.under_way), due)
+            spent += due * self.work.replicates * self.costs.give_out
+            self._listen(self.now + spent)  # workers go on meanwhile, with what they have
             for index in range(self.suggested, self.suggested + due):
                 self.under_way[index] = None
                 self.waiting.extend([index] * self.work.replicates)
             self.suggested += due
-            return spent + due * self.work.replicates * self.costs.give_out
+            return spent
         first = next((index for index in self.under_way if index not in self.late), None)
         for index in [*self.late, *([] if first is None else [first])]:
             if self.left[index] == 0:
@@ -135,8 +138,10 @@ class Cluster:
                 self.late.discard(index)
                 return 0.0
         if self.inbox:
-            self.left[self.inbox.popleft()] -= 1
-            return self.costs.take_in
+            number = len(self.inbox)
+            for _ in range(number):
+                self.left[self.inbox.popleft()] -= 1
+            return number * self.costs.take_in + len(self.under_way) * self.work.replicates * self.costs.look
         return None
 
     def _start(self, at: float) -> None:
@@ -145,7 +150,7 @@ class Cluster:
             before = self.work.start if self.fresh else 0.0
             self.fresh = max(0, self.fresh - 1)
             heapq.heappush(self.running, (at + before + seconds, self.waiting.popleft()))
-            self.free, self.trained = self.free - 1, self.trained + seconds
+            self.free, self.trained = self.free - 1, self.trained + before + seconds
 
     def _listen(self, until: float) -> None:
         while self.running and self.running[0][0] <= until:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,35 @@ def add_node() -> None:
 
 def kill_busy_node() -> None:
     """Ends a node that trains, not the head, without grace."""
+    end = time.monotonic() + 60
     while True:
-        busy = {
-            int(Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[1]) for pid in processes("ray::training")
-        }
+        assert time.monotonic() < end, "no node trains"
+        busy = {_parent(pid) for pid in processes("ray::training")}
         for node in _cluster.list_all_nodes():
-            raylet = node.all_processes["raylet"][0].process.pid
-            if node is not _cluster.head_node and raylet in busy:
+            if node is not _cluster.head_node and _raylet(node) in busy:
                 _cluster.remove_node(node, allow_graceful=False)
                 return
 
 
+def trainers(name: str = "") -> list[int]:
+    """Processes of the cluster that train, or those that train ``name``."""
+    own = {_raylet(node) for node in _cluster.list_all_nodes()}
+    return [pid for pid in processes(f"ray::training {name}".strip()) if _parent(pid) in own]
+
+
+def _raylet(node: Any) -> int:
+    return int(node.all_processes["raylet"][0].process.pid)
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
 def processes(title: str) -> list[int]:
-    """Processes whose command line begins with ``title``."""
+    """Processes of this machine whose command line begins with ``title``."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run
-from tests.ray_cluster import add_node, kill_busy_node, processes, three_nodes
+from tests.ray_cluster import add_node, kill_busy_node, processes, three_nodes, trainers
 from workflow_rl.cluster import RayCluster
 from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import read_config, read_events
@@ -69,7 +69,7 @@ def result_of(path: Path) -> dict[str, Any]:
 def left_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search on three nodes to which nothing happens."""
     path = tmp_path_factory.mktemp("cluster") / "run"
-    finish(start("--ray", three_nodes(), *options(), "--run-dir", path))
+    finish(start("--ray", three_nodes(), *options(in_flight=6), "--run-dir", path))
     return path
 
 
@@ -90,7 +90,7 @@ def assert_whole(path: Path) -> None:
 
 def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    process = start("--ray", three_nodes(), *options(max_episodes=250, min_episodes=250), "--run-dir", path)
+    process = start("--ray", three_nodes(), *options(max_episodes=150, min_episodes=150), "--run-dir", path)
     wait_for(lambda: evaluated(path) >= 1)
     kill_busy_node()
     wait_for(lambda: evaluated(path) >= 3)
@@ -112,11 +112,11 @@ def test_a_driver_that_is_killed_goes_on_on_the_cluster_and_then_on_one_machine_
     left_alone: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "run"
-    process = start("--ray", three_nodes(), *options(), "--run-dir", path)
+    process = start("--ray", three_nodes(), *options(in_flight=6), "--run-dir", path)
     wait_for(lambda: evaluated(path) >= 2)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    wait_for(lambda: not processes("ray::training"), 30)  # the trainings end with their driver
+    wait_for(lambda: not trainers(), 30)  # the trainings end with their driver
     process = start("--resume", path, "--ray", three_nodes(), "--no-report")
     wait_for(lambda: evaluated(path) >= 6)
     process.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.ray_cluster import processes, three_nodes
+from tests.ray_cluster import three_nodes, trainers
 from workflow_rl.cluster import RayCluster
 from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.errors import UserError
@@ -70,13 +71,21 @@ def trainer_of(executor: Executor, name: str) -> int:
     """The process that trains ``name``."""
     if isinstance(executor, WorkerPool):
         return next(w.process.pid for w in executor.workers if w.task is not None and w.task.name == name)
-    return processes(f"ray::training {name}")[0]
+    return trainers(name)[0]
 
 
-def kill_once_it_trains(executor: Executor, name: str) -> None:
-    while (report := executor.report(0.2)) is None or report.kind != "progress":
-        pass
-    os.kill(trainer_of(executor, name), signal.SIGKILL)
+def hear(executor: Executor, kind: str, seconds: float = 120.0) -> None:
+    """Waits for news of a kind."""
+    end = time.monotonic() + seconds
+    while (report := executor.report(0.1)) is None or report.kind != kind:
+        assert time.monotonic() < end, f"no {kind}"
+
+
+def until_there_is_a_checkpoint(executor: Executor, task: Task, seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not (task.path / "checkpoint.safetensors").exists():
+        executor.report(0.1)
+        assert time.monotonic() < end, "no checkpoint"
 
 
 def test_trainings_have_the_results_and_files_that_they_have_without_an_executor(
@@ -116,8 +125,7 @@ def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoi
 ) -> None:
     task = Task("0-0", tmp_path / "run", config(LONG))
     executor.submit(task)
-    while not (task.path / "checkpoint.safetensors").exists():
-        executor.report(0.1)
+    until_there_is_a_checkpoint(executor, task)
     os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
     _, heard = until_done(executor, 1)
     restarts = [report for report in heard if report.kind == "restarted"]
@@ -130,8 +138,7 @@ def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoi
 def test_what_one_executor_left_unfinished_the_other_one_finishes(executor: Executor, tmp_path: Path) -> None:
     task = Task("0-0", tmp_path / "run", config(LONG))
     executor.submit(task)
-    while not (task.path / "checkpoint.safetensors").exists():
-        executor.report(0.1)
+    until_there_is_a_checkpoint(executor, task)
     executor.close()
     assert read_result(task.path) is None
     other: Executor = (
@@ -154,11 +161,11 @@ def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
 ) -> None:
     far = LONG | {"max_episodes": 5000, "min_episodes": 5000, "checkpoint_updates": 5000}
     executor.submit(Task("0-0", tmp_path / "run", config(far)))
-    for _ in range(2):
-        kill_once_it_trains(executor, "0-0")
-        while (heard := executor.report(0.2)) is None or heard.kind != "restarted":
-            pass
-    kill_once_it_trains(executor, "0-0")
+    for death in range(3):
+        hear(executor, "progress")
+        os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
+        if death < 2:
+            hear(executor, "restarted")
     with pytest.raises(UserError, match="3 times"):
         until_done(executor, 1)
 
@@ -166,8 +173,7 @@ def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
 def test_closing_ends_what_was_begun(executor: Executor, tmp_path: Path) -> None:
     far = LONG | {"max_episodes": 5000, "min_episodes": 5000}
     executor.submit(Task("7-7", tmp_path / "run", config(far)))
-    while (report := executor.report(0.2)) is None or report.kind != "progress":
-        pass
+    hear(executor, "progress")
     pid = trainer_of(executor, "7-7")
     executor.close()
     end = time.monotonic() + 30
@@ -195,7 +201,9 @@ def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_t
     again = pack(task, 10.0, 10.0)
     assert again is not None
     assert set(again.files) == {"config.json", "events.jsonl", "checkpoint.safetensors"}
-    *_, (kind, value) = train_away(again)
+    *rest, (kind, value) = train_away(replace(again, checkpoint_seconds=0.0))
+    sent = [files["checkpoint.safetensors"] for name, files in rest if name == CHECKPOINT]
+    assert len({again.files["checkpoint.safetensors"], *sent}) == 1 + len(sent) > 2  # none that the driver has already
     assert kind == DONE
     result = keep(task, kind, value)
     assert result["run"] == str(task.path)
@@ -210,3 +218,19 @@ def test_a_node_with_another_source_is_refused_in_a_sentence(tmp_path: Path) -> 
     ((kind, value),) = train_away(replace(parcel, digest="another"))
     assert kind == ERROR
     assert value == "a node has another workflow_rl than the one that searches; install the same on all of them."
+
+
+def test_a_cluster_refuses_impossible_numbers_at_once_and_a_second_connection_after_a_while(tmp_path: Path) -> None:
+    for wrong, complaint in (
+        ({"jobs": 0}, "jobs must be from 1 to 1000, not 0"),
+        ({"gpus": 1.5}, "a fraction of at least 0.001 or whole, not 1.5"),
+        ({"cpus": math.nan}, "cpus per evaluation must be a number"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            RayCluster("local", **wrong)
+    with RayCluster(three_nodes()) as first:
+        assert first.room == 3
+        with RayCluster(three_nodes()) as second, pytest.raises(UserError, match="one at a time"):
+            second.submit(Task("0-0", tmp_path / "run", config()))
+    with RayCluster(three_nodes()) as third:
+        assert third.room == 3

@@ -210,3 +210,18 @@ def test_a_search_that_was_overtaken_can_be_resumed(tmp_path: Path, monkeypatch:
     assert sorted(numbers(events)) == sorted(numbers(events, "suggestion")) == list(range(30))
     assert [event["done"] for event in events if event["kind"] == "resumed"] == [len(taken)]
     assert_suggestions_follow_from_the_log(events)
+
+
+def test_a_round_that_is_interrupted_is_the_same_round_after_a_resume(tmp_path: Path) -> None:
+    def interrupt(event: dict[str, Any]) -> None:
+        if event["kind"] == "suggestion" and event["index"] == 33:
+            raise KeyboardInterrupt
+
+    whole = search(tmp_path / "whole", Machines(9, first), n_workflows=50, in_flight=32)
+    run = Run.create(tmp_path / "run", make_search_config(n_workflows=50, in_flight=32))
+    with pytest.raises(KeyboardInterrupt):
+        WorkflowSearch(run, Machines(9, first), interrupt).go()
+    WorkflowSearch(run, Machines(9, first)).go()
+    run.close()
+    events = [event for event in read_events(tmp_path / "run") if event["kind"] != "resumed"]
+    assert [{name: value for name, value in e.items() if name != "seconds"} for e in events] == whole

@@ -31,15 +31,16 @@ CHECKPOINT_SECONDS = 10.0
 STARTED = "started"  # the first message of a training: on which node
 
 _connection = Lock()  # held while Ray is connected by an executor: a process has one connection
+_holder: list[RayCluster] = []
 
 
 def _train_on_node(parcel: Parcel) -> Iterator[Message]:
     """The Ray task."""
     import ray
 
-    from workflow_rl.remote_training import train_away
-
     yield STARTED, ray.get_runtime_context().get_node_id()
+    from workflow_rl.remote_training import train_away  # seconds, during which the node may be lost
+
     yield from train_away(parcel)
 
 
@@ -53,7 +54,8 @@ class RayCluster(Executor):
 
     Args:
         address: ``auto`` is the cluster that this machine is part of, ``local`` one of its own on this machine, which
-            ends with it; or the address of a cluster that this machine is part of.
+            ends with it; or the address of a cluster that this machine is part of. A process that is connected to Ray
+            already keeps its connection.
         cpus: CPUs that each training takes.
         gpus: GPUs that each training takes, also a fraction.
         jobs: most trainings at once.
@@ -80,6 +82,7 @@ class RayCluster(Executor):
         self._lost: set[str] = set()  # nodes that a task was lost with, which Ray may not know yet
         self._looked = -math.inf
         self._failure = ""
+        self._warm: list[Any] = []
         self._connected, self._closing = Event(), Event()
         Thread(target=self._connect, daemon=True).start()
 
@@ -88,6 +91,9 @@ class RayCluster(Executor):
         for name, value, least in (("cpus", self.cpus, 1e-3), ("gpus", self.gpus, 0.0)):
             if not least <= value < math.inf:
                 raise UserError(f"{name} per evaluation must be a number of at least {least:g}, not {value}.")
+        if (self.gpus > 1 and self.gpus != int(self.gpus)) or 0 < self.gpus < 1e-3:
+            raise UserError(f"gpus per evaluation must be a fraction of at least 0.001 or whole, not {self.gpus}.")
+        check_jobs(self.jobs)
         if self.address.startswith("ray://"):
             raise UserError("run the search on a machine of the cluster; the Ray client (ray://) cannot be used.")
         host, _, port = self.address.rpartition(":")
@@ -106,37 +112,45 @@ class RayCluster(Executor):
 
     def _connect(self) -> None:
         """Connects, and stays: the processes of a local cluster end with the *thread* that started them."""
-        if not _connection.acquire(timeout=SECONDS_TO_ANSWER):
-            self._failure = "another search of this process is connected; one at a time"
+        while not _connection.acquire(timeout=SECONDS_TO_ANSWER):
+            if _holder and not _holder[0]._closing.is_set():
+                self._failure = "another search of this process is connected to Ray; one at a time"
+                self._connected.set()
+                return
+        _holder[:] = [self]
+        try:
+            own = not self._ray.is_initialized()
+            if own:
+                self._begin()
             self._connected.set()
-            return
-        own = not self._ray.is_initialized()
-        if own:
-            self._begin()
-        self._connected.set()
-        self._closing.wait()
-        if own:
-            self._ray.shutdown()
-        else:
-            for messages in self._running:
-                with contextlib.suppress(self._ray.exceptions.RayError):
-                    self._ray.cancel(messages, force=True)
-        _connection.release()
+            self._closing.wait()
+            if own:
+                self._ray.shutdown()
+            else:
+                for messages in self._running:
+                    with contextlib.suppress(self._ray.exceptions.RayError):
+                        self._ray.cancel(messages, force=True)
+        except Exception as error:
+            self._failure = f"there is no Ray cluster to connect to ({_first_sentence(error)})"
+        finally:
+            _holder.clear()
+            _connection.release()
+            self._connected.set()
 
     def _begin(self) -> None:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-        jobs = check_jobs(self.jobs)
         if self.address == "local":
-            options |= {"num_cpus": math.ceil(jobs * self.cpus), "include_dashboard": False}
+            cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
+            options |= {"num_cpus": cpus, "include_dashboard": False}
         try:
             self._ray.init(self.address, **options)
-        except Exception as error:
+        except ConnectionError as error:
             hint = "; start one with: ray start --head" if self.address == "auto" else ""
             self._failure = f"there is no Ray cluster to connect to{hint} ({_first_sentence(error)})"
             return
         if self.address == "local":
             warm_up = self._ray.remote(_warm_up).options(num_cpus=self.cpus)
-            self._warm = [warm_up.remote() for _ in range(jobs)]
+            self._warm = [warm_up.remote() for _ in range(int(options["num_cpus"] / self.cpus))]
 
     def _wait(self) -> None:
         """Waits for the connection."""
@@ -158,7 +172,11 @@ class RayCluster(Executor):
             return
         first, before = self._looked == -math.inf, self._nodes
         self._looked = time.monotonic()
-        alive = [node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._lost]
+        try:
+            nodes = self._ray.nodes()
+        except Exception as error:
+            raise UserError(f"the Ray cluster does not answer any more ({_first_sentence(error)}).") from None
+        alive = [node for node in nodes if node["Alive"] and node["NodeID"] not in self._lost]
         self._nodes = {node["NodeID"]: (node["NodeManagerAddress"], self._slots(node["Resources"])) for node in alive}
         room = sum(slots for _, slots in self._nodes.values())
         words = [f"node {self._nodes[name][0]} joined" for name in sorted(self._nodes.keys() - before.keys())]
@@ -187,7 +205,7 @@ class RayCluster(Executor):
         self._wait()
         while self._waiting and len(self._running) < (self.jobs or math.inf):
             task = self._waiting.popleft()
-            interval = max(PROGRESS_SECONDS, len(self._running) / MOST_MESSAGES)
+            interval = max(PROGRESS_SECONDS, max(len(self._running), self.room) / MOST_MESSAGES)
             parcel = pack(task, interval, self.checkpoint_seconds)
             if parcel is None:
                 self._news.append(Report(task.name, "done", read_result(task.path) or {}))
@@ -255,7 +273,7 @@ class RayCluster(Executor):
             self._lost |= {place} - {""}
             self._looked -= SECONDS_BETWEEN_LOOKS  # look again now
         else:
-            reason = _first_sentence(error)
+            reason = _first_sentence(error.cause if isinstance(error, exceptions.RayTaskError) else error)
             self._deaths[task.name] = self._deaths.get(task.name, 0) + 1
             if self._deaths[task.name] >= MOST_DEATHS:
                 raise UserError(

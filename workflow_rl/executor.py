@@ -54,6 +54,12 @@ class Executor(ABC):
     def report(self, timeout: float) -> Report | None:
         """The next news; None if there are none for ``timeout`` seconds. A UserError of a training is raised here."""
 
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
     @abstractmethod
     def close(self) -> None:
         """Ends everything that was begun, whatever it does; more than once does no harm."""

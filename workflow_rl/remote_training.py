@@ -34,6 +34,8 @@ SENT = ("config.json", "events.jsonl", "checkpoint.safetensors")
 CHECKPOINT_FILES = ("events.jsonl", "checkpoint.safetensors")  # in this sequence: later events are made again
 RESULT_FILES = ("events.jsonl", "progress.csv", "policy.safetensors", "result.json")  # the result last
 
+PAUSE_SHARE = 0.05  # of a training's age between two checkpoints: events grow, and so does what would be lost
+
 Message = tuple[str, Any]
 
 
@@ -79,7 +81,7 @@ def train_away(parcel: Parcel) -> Iterator[Message]:
     if parcel.digest != source_digest():
         yield ERROR, "a node has another workflow_rl than the one that searches; install the same on all of them."
         return
-    with tempfile.TemporaryDirectory(prefix="workflow_rl-") as folder:
+    with tempfile.TemporaryDirectory(prefix="workflow_rl-", ignore_cleanup_errors=True) as folder:
         outbox: SimpleQueue[Message] = SimpleQueue()
         Thread(target=_train, args=(parcel, Path(folder), outbox), daemon=True).start()
         kind = ""
@@ -90,22 +92,25 @@ def train_away(parcel: Parcel) -> Iterator[Message]:
 
 def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
     run, config = folder / "run", config_from_json(parcel.config)
-    heard = kept = time.monotonic()
+    began = heard = kept = time.monotonic()
+    version = None  # of the checkpoint that the driver has
 
     def say(event: dict[str, Any]) -> None:
-        nonlocal heard, kept
+        nonlocal heard, kept, version
         now = time.monotonic()
         if now - heard > parcel.progress_seconds:
             heard = now
             outbox.put((PROGRESS, {name: event[name] for name in ("phase", "update", "return", "compliance")}))
-        if now - kept > parcel.checkpoint_seconds and (run / CHECKPOINT_FILES[-1]).exists():
-            kept = now
+        pause = max(parcel.checkpoint_seconds, PAUSE_SHARE * (now - began)) if parcel.checkpoint_seconds else 0.0
+        if now - kept > pause and _version(run) != version:
+            kept, version = now, _version(run)
             outbox.put((CHECKPOINT, _read(run, CHECKPOINT_FILES)))
 
     try:
         run.mkdir()
         for name, content in parcel.files.items():
             (run / name).write_bytes(content)
+        version = _version(run)
         if parcel.start is not None:
             (folder / "start.safetensors").write_bytes(parcel.start)
             config = replace(config, warm_start=str(folder / "start.safetensors"))
@@ -117,6 +122,12 @@ def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
         outbox.put((ERROR, str(error)))
     except Exception as error:
         outbox.put((FAILED, f"{type(error).__name__}: {error}"))
+
+
+def _version(run: Path) -> int | None:
+    """Changes with each checkpoint; None before the first."""
+    path = run / CHECKPOINT_FILES[-1]
+    return path.stat().st_mtime_ns if path.exists() else None
 
 
 def _read(run: Path, names: tuple[str, ...]) -> dict[str, bytes]:

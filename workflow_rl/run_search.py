@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ class ParallelWorkflowRLTrainer:
         for name in given.keys() & settings.keys():
             raise UserError(f"{name} is given twice.")
         self.config = make_search_config(preset, **given, **settings)
+        self._by_room = "in_flight" not in settings
         self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
         check_search(self.config)
 
@@ -66,9 +68,12 @@ class ParallelWorkflowRLTrainer:
 
         Args:
             say: told about everything that happens.
-            executor: who trains, e.g. a :class:`cluster.RayCluster`; default: ``jobs`` processes of this machine.
+            executor: who trains, e.g. a :class:`cluster.RayCluster`, whose room then decides how many evaluations are
+                under way unless ``in_flight`` was given; default: ``jobs`` processes of this machine.
         """
-        return new_search(self.config, self.run_dir, executor or self.jobs, say)
+        by_room = executor is not None and self._by_room
+        config = replace(self.config, in_flight=0) if by_room else self.config
+        return new_search(config, self.run_dir, executor or self.jobs, say)
 
 
 def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> dict[str, Any]:

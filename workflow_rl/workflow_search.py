@@ -5,9 +5,10 @@ every workflow starts from the same policy and plays the same games, so what rem
 A re-visit goes on with the policies of the visit before, on new games.
 
 Evaluations are taken in in the sequence of their suggestions, whichever finished first: suggestion i is made from the
-evaluations 0 .. i - in_flight, those in between being pending, however many processes work. So the run is a function of
-its settings, and a killed run that is resumed ends with the same ranking as one that was left alone. Everything needed
-for that is in the run directory: the suggestions in events.jsonl, and each training's own run under trainings/.
+evaluations 0 .. i - in_flight, those in between being pending, however many processes work. (From 16 under way on,
+suggestions come in rounds, and a round waits until there is room for all of it.) So the run is a function of its
+settings, and a killed run that is resumed ends with the same ranking as one that was left alone. Everything needed for
+that is in the run directory: the suggestions in events.jsonl, and each training's own run under trainings/.
 
 With in_flight 0 the room that the executor has decides how many are under way, and an evaluation that would leave it
 empty for long is overtaken. Then the run also depends on the machines, but every suggestion is still what the search
@@ -77,6 +78,8 @@ class WorkflowSearch:
         self.best: dict[str, Any] | None = None  # so far
         self._seconds_before, self._began = 0.0, time.perf_counter()
         self._idle_since: float | None = None
+        self._looked = 0.0  # for late ones
+        self._more = True  # whether the strategy has more orders
 
     def go(self) -> dict[str, Any]:
         """Runs the search to its end and returns the result, which is also in the directory."""
@@ -84,10 +87,11 @@ class WorkflowSearch:
         try:
             self._recall()
             self._train_bases()
+            for evaluation in self.under_way.values():
+                self._submit(evaluation)
             self._advance()
             while self.under_way:
                 self._hear(self.executor.report(SECONDS_BETWEEN_TICKS))
-                self._look_for_late_ones()
         finally:
             self.executor.close()
         return search_result(self.run, self._finished(), [*self.bases.values()], self.seconds)
@@ -119,6 +123,8 @@ class WorkflowSearch:
         if not whole:
             raise UserError(f"{self.run.path}/events.jsonl is damaged.")
         self.run.rewrite_events(events)
+        overtaken = {index for event in events if event["kind"] == OVERTAKEN for index in event["indices"]}
+        self.late = overtaken - {*done}
         if events:
             self.run.log({"kind": RESUMED, "done": len(done), "seconds": self.seconds})
         for evaluation in self.evaluations:
@@ -152,6 +158,8 @@ class WorkflowSearch:
 
     def _hear(self, report: Report | None) -> None:
         """Takes in news of the executor and passes them on."""
+        if report is None or time.monotonic() - self._looked > SECONDS_BETWEEN_TICKS:
+            self._look_for_late_ones()
         if report is None:
             self.say({"kind": "tick", "seconds": self.seconds})
             return
@@ -162,27 +170,29 @@ class WorkflowSearch:
             self.bases[int(report.name.split()[1])] = report.value
         elif report.kind == "done":
             index, replicate = map(int, report.name.split("-"))
-            self.evaluations[index].results[replicate] = report.value
+            evaluation = self.evaluations[index]
+            evaluation.results[replicate] = report.value
+            for again in self.visits[evaluation.suggestion.order][evaluation.visit + 1 :][:1]:
+                self._submit(again)
         if self.evaluations and report.kind in ("done", MACHINES):
             self._advance()
         self.say(news)
 
     def _advance(self) -> None:
         """Makes the suggestions that are due, takes in evaluations in their sequence, and gives out trainings."""
-        more = True
         while True:
-            due, following = self._due() if more else 0, self._following()
+            due, following = self._due(), self._following()
             if due:
-                more = self._suggest(due)
+                self._suggest(due)
             elif following:
                 self._take_in(following)
             else:
                 break
-        for evaluation in self.under_way.values():
-            self._submit(evaluation)
 
     def _due(self) -> int:
         """Suggestions to be made now: a round, when there is room for all of it."""
+        if not self._more:
+            return 0
         waited_for = len(self.under_way) - len(self.late)
         round_ = min(max(1, self.width // ROUNDS), self.config.n_workflows - len(self.evaluations))
         return round_ if waited_for + round_ <= self.width else 0
@@ -199,17 +209,20 @@ class WorkflowSearch:
     def _look_for_late_ones(self) -> None:
         """Goes on without evaluations that hold up others, where the room decides how many are under way."""
         trainings = sum(len(e.submitted - e.results.keys()) for e in self.under_way.values())
-        held_up = len(self.evaluations) < self.config.n_workflows and any(map(self._complete, self.under_way.values()))
+        now = self._looked = time.monotonic()
+        held_up = self._more and 0 < len(self.evaluations) < self.config.n_workflows
         if self.config.in_flight or not held_up or trainings >= self.executor.room:
             self._idle_since = None
             return
-        now = time.monotonic()
         self._idle_since = self._idle_since or now
         seconds = [result["seconds"] for evaluation in self.evaluations for result in evaluation.results.values()]
         if now - self._idle_since > max(LATE_SECONDS, LATE * float(np.mean(seconds))):
             self._idle_since = None
-            last = max(index for index, evaluation in self.under_way.items() if self._complete(evaluation))
-            late = [i for i, e in self.under_way.items() if i < last and not self._complete(e) and i not in self.late]
+            last = max((index for index, e in self.under_way.items() if self._complete(e)), default=0)
+            open_ = {i: e for i, e in self.under_way.items() if not self._complete(e) and i not in self.late}
+            late = [i for i, e in open_.items() if i < last or len(e.submitted) < self.config.replicates]
+            if not late:
+                return
             self.late.update(late)
             text = f"the search goes on without evaluation {', '.join(str(i + 1) for i in late)}, which takes long."
             event = {"kind": OVERTAKEN, "indices": late, "text": text, "seconds": self.seconds}
@@ -217,15 +230,18 @@ class WorkflowSearch:
             self.say(event)
             self._advance()
 
-    def _suggest(self, number: int) -> bool:
-        """Asks for the next workflows; False if the strategy has no more."""
+    def _suggest(self, number: int) -> None:
+        """Asks for the next workflows and gives out their trainings."""
         found = self.search.suggest(number, [evaluation.suggestion.order for evaluation in self.under_way.values()])
+        self._more = len(found) == number
         for suggestion in found:
             visit = len(self.visits.get(suggestion.order, []))
             self._add(Evaluation(len(self.evaluations), suggestion, visit))
-            self.run.log(self.evaluations[-1].suggested())
-            self.say(self.evaluations[-1].suggested())
-        return len(found) == number
+        new = self.evaluations[len(self.evaluations) - len(found) :]
+        self.run.log(*(evaluation.suggested() for evaluation in new))  # a round is kept whole, so it is the same one
+        for evaluation in new:
+            self.say(evaluation.suggested())
+            self._submit(evaluation)
 
     def _add(self, evaluation: Evaluation) -> None:
         self.evaluations.append(evaluation)
