@@ -203,9 +203,12 @@ def evaluations() -> dict[str, Any]:
             config = make_search_config(in_flight=0, **changes)
             executor = RayCluster("local", checkpoint_seconds=1.0)
             new_search(config, Path(folder) / "run", executor, lambda _: None)
-            times = [(read_result(path) or {})["seconds"] for path in (Path(folder) / "run" / "trainings").iterdir()]
+            trainings = list((Path(folder) / "run" / "trainings").iterdir())
+            times = [(read_result(path) or {})["seconds"] for path in trainings]
+            memory = max(event["memory_mb"] for path in trainings for event in read_events(path))
         figures[name] = {
             "trainings": len(times),
+            "worker_memory_mb": memory,
             "training_seconds": {"median": median(times), "all": sorted(times)},
             "megabytes": {kind: float(np.mean(found)) / 1e6 for kind, found in sizes.items() if found},
             "driver_seconds": {step: float(np.mean(found)) for step, found in seconds.items()},

@@ -19,6 +19,12 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 # Commands that a test cannot run as they stand, and who runs them instead.
 ELSEWHERE = {
+    "python -m benchmarks.cluster overhead": "minutes of measuring; tests/test_cluster.py runs such searches smaller",
+    "python -m benchmarks.cluster faults": "minutes; tests/test_cluster.py does the same with a smaller search",
+    "python -m benchmarks.cluster suggestions": "writes the stored result; tests/test_search.py makes suggestions",
+    "python -m benchmarks.cluster evaluations": "minutes of measuring; tests/test_executor.py trains as it does",
+    "python -m benchmarks.cluster scaling": "minutes of measuring",
+    "python -m benchmarks.cluster model": "writes the stored result; tests/test_in_flight.py runs the model smaller",
     "make test": "this is what runs the tests; .ci/run calls it",
     "workflow-rl bench env": "half a minute of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks.env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",

@@ -6,11 +6,14 @@ import json
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from benchmarks.cluster_model import Cluster, Costs, Work
 from workflow_rl import workflow_search
 from workflow_rl.config import make_search_config
 from workflow_rl.executor import Executor, Report, Task
@@ -225,3 +228,21 @@ def test_a_round_that_is_interrupted_is_the_same_round_after_a_resume(tmp_path: 
     run.close()
     events = [event for event in read_events(tmp_path / "run") if event["kind"] != "resumed"]
     assert [{name: value for name, value in e.items() if name != "seconds"} for e in events] == whole
+
+
+def test_the_model_of_a_cluster_keeps_the_books_and_shows_when_the_driver_is_the_limit() -> None:
+    quick = Costs(give_out=0, take_in=0, look=0, fit=0, factor=0, climb=0, climb_least=0, choose=0)
+    work = Work(np.array([9.0, 10.0, 11.0]))
+    free = Cluster(50, 100, work, quick).go()
+    assert free.seconds > 100 * 5 * 9.0 / 50  # no faster than all workers together
+    assert free.busy_workers > 0.95
+    assert free.busy_driver == 0.0
+    slow = Cluster(50, 100, work, replace(quick, take_in=0.5)).go()
+    assert slow.seconds > 500 * 0.5  # the driver alone needs that long
+    assert slow.busy_driver > 0.95
+    assert slow.busy_workers < 0.5
+    held_up = Cluster(50, 100, replace(work, late_share=0.02), quick).go()
+    assert held_up.late > 0
+    assert 0.6 < held_up.busy_workers < free.busy_workers
+    start = Cluster(50, 100, replace(work, start=30.0), quick).go()
+    assert free.seconds + 20.0 < start.seconds < free.seconds + 40.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import io
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,20 @@ from workflow_rl.printing import say
 from workflow_rl.search_view import SearchView
 
 Where = tuple[str, float | None, float | None]  # address of a Ray cluster, CPUs and GPUs of each training
+
+
+class _RunLog(io.TextIOBase):
+    """Takes what Ray prints, which may be pages, into workers.log of the run; what comes before it is left out."""
+
+    def __init__(self, view: SearchView) -> None:
+        self.view = view
+
+    def write(self, text: str) -> int:
+        """Adds a text."""
+        if self.view.run:
+            with open(Path(self.view.run) / "workers.log", "a", encoding="utf-8") as file:
+                file.write(text)
+        return len(text)
 
 
 def search_and_report(
@@ -45,7 +59,7 @@ def search_and_report(
             cpus, gpus = resources
             trainers = RayCluster(ray, 1.0 if cpus is None else cpus, gpus or 0.0, jobs)
             stack.enter_context(contextlib.closing(trainers))
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray's own messages are no results
+            stack.enter_context(contextlib.redirect_stdout(_RunLog(view)))  # Ray's own messages are no results
         from workflow_rl.run_search import new_search, resume_search  # only now: it takes seconds to import
 
         try:
