@@ -190,6 +190,8 @@ def evaluations() -> dict[str, Any]:
         seconds["take_in"].append(time.perf_counter() - began)
         return kept
 
+    with tempfile.TemporaryDirectory() as folder:  # compiles what is not compiled yet
+        program("search", "--n-workflows", "1", "--no-report", "--run-dir", f"{folder}/run")
     module: Any = remote_training
     module.pack, module.keep = weighed_pack, weighed_keep
     figures: dict[str, Any] = {}

@@ -28,6 +28,7 @@ SECONDS_TO_ANSWER = 5.0  # for a cluster, and for an earlier connection of this 
 PROGRESS_SECONDS = 0.25  # between two messages of a training, at least
 MOST_MESSAGES = 200  # of progress per second, from all trainings together
 CHECKPOINT_SECONDS = 10.0
+SURPLUS = 8  # one training more than there is room for waits at Ray for each so many, so that no worker waits
 STARTED = "started"  # the first message of a training: on which node
 
 _connection = Lock()  # held while Ray is connected by an executor: a process has one connection
@@ -142,6 +143,7 @@ class RayCluster(Executor):
         if self.address == "local":
             cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
             options |= {"num_cpus": cpus, "include_dashboard": False}
+            options["_system_config"] = {"worker_niceness": 0}  # as the processes of a worker pool
         try:
             self._ray.init(self.address, **options)
         except ConnectionError as error:
@@ -198,14 +200,16 @@ class RayCluster(Executor):
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Gives all waiting tasks to Ray, which queues what it has no room for."""
+        """Gives waiting tasks to Ray: as many as there is room for and a few more, for Ray's queue has no sequence."""
         from workflow_rl.remote_training import pack
         from workflow_rl.run_store import read_result
 
         self._wait()
-        while self._waiting and len(self._running) < (self.jobs or math.inf):
+        room = self.room
+        most = self.jobs or room + 1 + room // SURPLUS
+        while self._waiting and len(self._running) < most:
             task = self._waiting.popleft()
-            interval = max(PROGRESS_SECONDS, max(len(self._running), self.room) / MOST_MESSAGES)
+            interval = max(PROGRESS_SECONDS, room / MOST_MESSAGES)
             parcel = pack(task, interval, self.checkpoint_seconds)
             if parcel is None:
                 self._news.append(Report(task.name, "done", read_result(task.path) or {}))
@@ -227,6 +231,7 @@ class RayCluster(Executor):
         """Waits for messages and takes in all that are there."""
         if not self._running:
             time.sleep(timeout)
+            self._hand_out()
             return
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
         if ready:
