@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -213,34 +212,3 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monke
     monkeypatch.setitem(sys.modules, "ray", None)
     done = run("search", "--ray", "auto", "--run-dir", tmp_path / "run")
     assert_refused(done, "--ray needs Ray; install it with: pip install 'workflow-rl[cluster]'")
-
-
-def test_the_three_commands_of_the_documents_make_a_cluster_that_is_searched_on(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ray = str(Path(sys.executable).parent / "ray")
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    head = [ray, "start", "--head", f"--port={port}", "--num-cpus=1", "--include-dashboard=false", "--block"]
-    node = [ray, "start", f"--address=127.0.0.1:{port}", "--num-cpus=1", "--block"]
-    started = list[subprocess.Popen[bytes]]()
-    try:
-        started.append(subprocess.Popen(head, **quiet))
-        wait_for(lambda: answers(port), 60)
-        started.append(subprocess.Popen(node, **quiet))
-        small = ["--n-workflows", "2", "--n-envs", "20", "--max-episodes", "4", "--min-episodes", "2", "--no-report"]
-        done = run("search", "--ray", "auto", *small, "--run-dir", tmp_path / "run", RAY_ADDRESS=f"127.0.0.1:{port}")
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait(timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "Ray cluster of" in done.stderr
-    assert "Best workflow" in done.stdout
-    assert "ray" not in done.stdout.lower()  # Ray's own messages are not on standard output
-
-
-def answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
-        return True
-    return False

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import socket
 import time
 from collections import deque
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +102,8 @@ class RayCluster(Executor):
         host, _, port = self.address.rpartition(":")
         if self.address not in ("auto", "local") and not (host and port.isdigit()):
             raise UserError(f"a Ray address is auto, local or HOST:PORT, not {self.address!r}.")
+        if self.address != "local" and (Path.home() / ".ray" / "auth_token").exists():
+            os.environ.setdefault("RAY_AUTH_MODE", "token")  # `ray start` asks for the token, `ray.init` sends none
         try:
             import ray
         except ImportError:
