@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import socket
 import time
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +100,6 @@ class RayCluster(Executor):
         host, _, port = self.address.rpartition(":")
         if self.address not in ("auto", "local") and not (host and port.isdigit()):
             raise UserError(f"a Ray address is auto, local or HOST:PORT, not {self.address!r}.")
-        if self.address != "local" and (Path.home() / ".ray" / "auth_token").exists():
-            os.environ.setdefault("RAY_AUTH_MODE", "token")  # `ray start` asks for the token, `ray.init` sends none
         try:
             import ray
         except ImportError:
@@ -151,8 +147,9 @@ class RayCluster(Executor):
         try:
             self._ray.init(self.address, **options)
         except ConnectionError as error:
-            hint = "; start one with: ray start --head" if self.address == "auto" else ""
-            self._failure = f"there is no Ray cluster to connect to{hint} ({_first_sentence(error)})"
+            hint = "start one with ray start --head, or " if self.address == "auto" else ""
+            hint += "set RAY_AUTH_MODE=token if it asks for a token"
+            self._failure = f"there is no Ray cluster to connect to: {hint} ({_first_sentence(error)})"
             return
         if self.address == "local":
             warm_up = self._ray.remote(_warm_up).options(num_cpus=self.cpus)
