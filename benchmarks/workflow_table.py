@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import commit, write_result
+from benchmarks.results import write_result
 from workflow_rl.compliance import type_masks
 from workflow_rl.config import N_UNIVERSAL, make_search_config
 from workflow_rl.env import CageVectorEnv
+from workflow_rl.run_store import commit
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.search_evaluation import training_config
 from workflow_rl.trainer import train_workflow

@@ -24,6 +24,7 @@ from workflow_rl.printing import (
     show_result,
     training_progress,
 )
+from workflow_rl.study_command import study
 from workflow_rl.train_command import PRESET_HELP, SEARCH_PRESET_HELP, with_search_settings, with_settings
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(bench_app, name="bench")
+app.command()(study)
 
 INTERRUPTED = 130
 

@@ -63,6 +63,7 @@ class Collector:
         view: of the policy.
         asks: note what the teacher would do, who is the expert but for the
         exceptions: situations with another action.
+        per_fix: reward each fix, not the change of the rate.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Collector:
         view: View = PLAIN,
         asks: bool = False,
         exceptions: Exceptions = NO_EXCEPTIONS,
+        per_fix: bool = False,
     ) -> None:
         scenario = load_scenario()
         self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
@@ -94,7 +96,7 @@ class Collector:
         strength = alignment_lambda if workflows else 0.0
         self.task = make_task(
             scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, edition,
-            exceptions,
+            exceptions, per_fix,
         )  # fmt: skip
 
     def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
@@ -147,12 +149,13 @@ def make_task(
     view: View = PLAIN,
     edition: str = "current",
     exceptions: Exceptions = NO_EXCEPTIONS,
+    per_fix: bool = False,
 ) -> Task:
     """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
     orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
     numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
     return Task(
-        numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), greedy,
+        numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), per_fix, greedy,
         view.tracks, view.remembers, view.actions == "host-decoy", False, False,
         edition == "leaderboard", exceptions,
     )  # fmt: skip
@@ -193,9 +196,10 @@ class PlainCollector:
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition, exceptions
-        )
-        self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength)
+            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition, exceptions,
+            config.alignment == "per-fix",
+        )  # fmt: skip
+        self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength, self.task.per_fix)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 

@@ -7,6 +7,8 @@ compromised it is *preventive*: neither. Per environment and episode
     compliance = compliant / counted          undefined without a counted fix
     rate_t     = compliance so far, 0 before the first counted fix
     alignment reward of a step = alignment_lambda * (rate_t - rate_(t-1))
+
+or, for comparison (``alignment`` per-fix), alignment_lambda for each compliant fix and as much less for each violation.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ def start_episode(episode: Episode) -> None:
 
 
 @compiled
-def count_fix(episode: Episode, violations: np.ndarray, kind: int, fixed: int, due: int, strength: float) -> float:
+def count_fix(
+    episode: Episode, violations: np.ndarray, kind: int, fixed: int, due: int, strength: float, per_fix: bool
+) -> float:
     """Counts a fix in the environment's episode; returns the alignment reward."""
     before = rate(episode.compliant, episode.counted)
     if kind == PREVENTIVE:
@@ -98,6 +102,8 @@ def count_fix(episode: Episode, violations: np.ndarray, kind: int, fixed: int, d
     elif kind == VIOLATION:
         episode.counted += 1
         violations[fixed, due] += 1
+    if per_fix:
+        return strength * ((kind == COMPLIANT) - (kind == VIOLATION))
     return strength * (rate(episode.compliant, episode.counted) - before)
 
 
@@ -110,6 +116,7 @@ def count_fixes(
     episodes: np.ndarray,
     violations: np.ndarray,
     strength: float,
+    per_fix: bool,
 ) -> np.ndarray:
     """Counts the fixes of one step of every environment; returns the alignment rewards, (n_envs,).
 
@@ -121,11 +128,13 @@ def count_fixes(
         episodes: running counts, added to; (n_envs,) of EPISODE_DTYPE.
         violations: by fixed and due type, added to; (n_types, n_types).
         strength: ``alignment_lambda``.
+        per_fix: reward each fix, not the change of the rate.
     """
     bonus = np.zeros(fixed_type.shape[0])
     for i in range(fixed_type.shape[0]):
         due = due_type(orders[i], masks, compromised[i])
-        bonus[i] = count_fix(episodes[i], violations, judge_fix(fixed_type[i], due), fixed_type[i], due, strength)
+        kind = judge_fix(fixed_type[i], due)
+        bonus[i] = count_fix(episodes[i], violations, kind, fixed_type[i], due, strength, per_fix)
     return bonus
 
 
@@ -136,9 +145,13 @@ class Compliance:
         scenario: names and numbers of the challenge.
         orders: workflow of each environment, unit types as numbers, highest priority first; (n_envs, n_types).
         alignment_lambda: strength of the alignment reward.
+        per_fix: reward each fix, not the change of the rate.
     """
 
-    def __init__(self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float) -> None:
+    def __init__(
+        self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float, per_fix: bool = False
+    ) -> None:
+        self.per_fix = per_fix
         self.masks, self.orders, self.alignment_lambda = type_masks(scenario), orders, alignment_lambda
         n_types = len(scenario.unit_types)
         self.hosts = 1 << np.arange(len(scenario.hosts))
@@ -154,8 +167,9 @@ class Compliance:
         """
         compromised, fixed = compromised_before @ self.hosts, fixed_type.astype(np.int64)
         return count_fixes(
-            fixed, compromised, self.orders, self.masks, self.episodes, self.violations, float(self.alignment_lambda)
-        )
+            fixed, compromised, self.orders, self.masks, self.episodes, self.violations, float(self.alignment_lambda),
+            self.per_fix,
+        )  # fmt: skip
 
     def rates(self) -> np.ndarray:
         """Compliance of each environment's episode so far; nan where it is undefined; (n_envs,)."""

@@ -15,6 +15,7 @@ CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
+ALIGNMENTS = ("potential", "per-fix")
 DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
 
@@ -42,6 +43,7 @@ class TrainConfig:
     steady_updates: int = _setting(3, "... in so many updates in a row, before fresh episodes are asked to confirm it.")
     patience: int = _setting(0, "Stop after so many updates without a gain of 1 %; 0: never.")
     alignment_lambda: float = _setting(100.0, "Strength of the alignment reward.")
+    alignment: str = _setting("potential", "potential: for a rise of compliance; per-fix: for each fix, to compare with.")
     warm_start: str = _setting(
         "none",
         "Start from none, general (trained first), universal (comes along; universal:0 to :4), a policy or a run.",
@@ -271,6 +273,7 @@ def check_config(config: TrainConfig) -> None:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
     for name, allowed in (
         ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),
+        ("alignment", ALIGNMENTS),
     ):  # fmt: skip
         if getattr(config, name) not in allowed:
             raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")

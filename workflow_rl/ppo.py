@@ -144,6 +144,16 @@ class ParallelOrderConditionedPPO:
         self.updates += 1
         return UpdateStats(**stats, distinct_inputs=buffer.n_rows, fast=fast)
 
+    def gradient(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray) -> np.ndarray:
+        """The actor's gradient that the first epoch of :meth:`update` would follow, flat; nothing is learnt."""
+        data = self._samples(buffer, *self._targets(buffer, last_keys))
+        self._remember_policy(data)
+        self.optimizer.zero_grad(set_to_none=True)
+        self._backward(data, _Weights(self.config.entropy, 0.0, 1.0), 1.0, False)
+        gradient = [weight.grad.ravel() for weight in self.net.actor.parameters() if weight.grad is not None]
+        self.optimizer.zero_grad(set_to_none=True)
+        return torch.cat(gradient).double().cpu().numpy()
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Weights and the optimiser's memory, as plain arrays."""
         arrays = {f"net.{name}": value.cpu().numpy() for name, value in self.net.state_dict().items()}

@@ -85,6 +85,7 @@ class Task(NamedTuple):
     fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action fixes, -1 for none
     max_steps: int
     alignment_lambda: float
+    per_fix: bool  # it is paid for each fix, not for the change of the rate
     greedy: bool
     tracks: bool  # the memory (memory.py) is kept up
     remembers: bool  # and is the input; else the observation
@@ -233,7 +234,9 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
             fixed = wide(task.fixed_type[action])
             batch.rows[i, step], batch.actions[i, step], batch.steps[i, step] = row, chosen, s.step
             reward = step_one(s, t, action, sample(s)) / 10.0
-            bonus = count_fix(episode, found.violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda)
+            bonus = count_fix(
+                episode, found.violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda, task.per_fix
+            )
             episode.total += reward
             episode.alignment += bonus
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus

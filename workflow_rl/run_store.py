@@ -53,7 +53,7 @@ class Run(Generic[Config]):
     def __init__(self, path: Path, config: Config) -> None:
         self.path = path
         self.config: Config = config
-        self._lock = _hold(path)
+        self._lock = hold(path)
 
     @classmethod
     def create(cls, path: Path, config: Config) -> Run[Config]:
@@ -271,7 +271,7 @@ def commit() -> str:
         return "unknown"
 
 
-def _hold(path: Path) -> int:
+def hold(path: Path) -> int:
     """Locks the directory until this process ends, however it ends."""
     try:
         handle = os.open(path / ".lock", os.O_CREAT | os.O_RDWR)

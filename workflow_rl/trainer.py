@@ -93,7 +93,7 @@ class Training:
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
-            asks_teacher(config), self.exceptions,
+            asks_teacher(config), self.exceptions, config.alignment == "per-fix",
         )  # fmt: skip
 
     @property

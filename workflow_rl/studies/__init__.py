@@ -1,0 +1,1 @@
+"""Studies: comparisons at equal budget, with intervals, that anyone can run again; see docs/results.md."""

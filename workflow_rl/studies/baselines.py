@@ -1,0 +1,168 @@
+"""Study `baselines`: rules, general policies and policies that follow an order, by the same games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.studies.cells import Cell
+from workflow_rl.studies.games import over_seeds
+from workflow_rl.studies.statistics import difference, of_games, summary
+
+Ask = Callable[[Sequence[Cell]], list[Any]]
+
+FOES = ("bline", "meander")  # red agents to train against
+ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"  # the order that the default search finds best
+USER_FIRST = "user,op_host,op_server,enterprise,defender"  # and one of those that it finds worst
+GAMES_SEED = 20_261_117  # nothing is chosen by these games
+RULES = ("sleep", "random", "reactive-restore", "expert", "champion")
+SB3 = {"n_envs": 8, "n_steps": 2048, "batch_size": 256, "n_epochs": 10}  # its own defaults, but for larger minibatches
+
+
+def seeds(quick: bool) -> range:
+    """Seeds of every learned row."""
+    return range(2 if quick else 5)
+
+
+def general_cell(red: str, seed: int, quick: bool, episodes: int = 3000) -> Cell:
+    """A general policy; studies share these trainings."""
+    values = {"red_agent": red, "seed": seed, "max_episodes": 5 if quick else episodes}
+    return Cell("train", {"preset": "general", "values": values})
+
+
+def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
+    """A policy that follows an order: trained as a general one, from scratch, but for the alignment reward."""
+    episodes = 5 if quick else 3000
+    values = {"workflow": order, "red_agent": red, "seed": seed, "alignment_lambda": 30.0}
+    return Cell("train", {"preset": "general", "values": values | {"max_episodes": episodes, "min_episodes": episodes}})
+
+
+def search_cell(order: str, red: str, seed: int) -> Cell:
+    """A training as the default search makes it."""
+    values = {"workflow": order, "red_agent": red, "seed": seed, "warm_start": f"universal:{seed}"}
+    return Cell("train", {"preset": "workflow", "values": values})
+
+
+def games_cell(blue: str, games: int, workflow: str = "") -> Cell:
+    """Games of a defender against all red agents."""
+    arguments = {"blue": blue, "reds": list(RED_AGENTS), "games": games, "seed": GAMES_SEED, "workflow": workflow}
+    return Cell("play", arguments)
+
+
+def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
+    """All rows, and the answers that they give."""
+    games = 50 if quick else 2000
+    rows = _rules(ask, games) | _greedy(ask, games)
+    names = {
+        "general": ("", lambda red, seed: general_cell(red, seed, quick)),
+        "general-short": ("", lambda red, seed: general_cell(red, seed, quick, SB3_EPISODES)),
+        "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed)),
+        "order": (ENTERPRISE_FIRST, lambda red, seed: order_cell(ENTERPRISE_FIRST, red, seed, quick)),
+        "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
+    }
+    for name, (workflow, cell) in names.items():
+        trained = {red: ask([cell(red, seed) for seed in seeds(quick)]) for red in FOES}
+        played = {red: ask([games_cell(one["policy"], games, workflow) for one in trained[red]]) for red in FOES}
+        rows[name] = _learned(played, trained)
+    rows["sb3"] = _sb3(ask, games, quick)
+    rows["universal"] = _universal(ask, games, quick)
+    return {"games": games, "games_seed": GAMES_SEED, "orders": [ENTERPRISE_FIRST, USER_FIRST], "rows": rows} | {
+        "answers": _answers(rows)
+    }
+
+
+def _rules(ask: Ask, games: int) -> dict[str, Any]:
+    rows = {}
+    for name, played in zip(RULES, ask([games_cell(name, games) for name in RULES]), strict=True):
+        rows[name] = {"cells": {red: _cells_of_games(played[red]) for red in RED_AGENTS}}
+    return rows
+
+
+def _cells_of_games(found: dict[str, Any]) -> dict[str, Any]:
+    return {length: of_games(cell["mean"], cell["standard_error"]) for length, cell in found["returns"].items()}
+
+
+def _greedy(ask: Ask, games: int) -> dict[str, Any]:
+    """The greedy rule with the best of all orders, and how much the order matters to it."""
+    arguments = {"reds": list(FOES), "games": max(20, games // 4), "seed": GAMES_SEED}
+    (found,) = ask([Cell("play_greedy", arguments)])
+    rows = {}
+    for variant in ("restore", "remove"):
+        by_foe = {red: found[red][variant] for red in FOES}
+        rows[f"greedy-{variant}"] = {
+            "cells": {red: _cells_of_games(by_foe[red]["games"][red]) for red in FOES}
+            | {"sleep": _cells_of_games(by_foe["bline"]["games"]["sleep"])},
+            "compliance": {red: summary([by_foe[red]["games"][red]["compliance"]]) for red in FOES},
+            "best": {red: by_foe[red]["best"] for red in FOES},
+            "best_return": {red: max(by_foe[red]["by_workflow"].values()) for red in FOES},
+            "worst_return": {red: min(by_foe[red]["by_workflow"].values()) for red in FOES},
+        }
+    return rows
+
+
+def _learned(played: dict[str, list[Any]], trained: dict[str, list[Any]]) -> dict[str, Any]:
+    """A row of policies that were trained against one foe each: figures against that foe, and of all against Sleep."""
+    row: dict[str, Any] = {
+        "cells": {red: {str(n): over_seeds(played[red], red, n) for n in CHALLENGE_LENGTHS} for red in FOES},
+        "seconds": {red: summary([one["seconds"] for one in trained[red]]) for red in FOES},
+        "transitions": {red: trained[red][0]["transitions"] for red in FOES},
+    }
+    everyone = [one for red in FOES for one in played[red]]
+    row["cells"]["sleep"] = {str(n): over_seeds(everyone, "sleep", n) for n in CHALLENGE_LENGTHS}
+    if all("compliance" in one[red] for red in FOES for one in played[red]):
+        row["compliance"] = {red: summary([one[red]["compliance"] for one in played[red]]) for red in FOES}
+        row["counted_fixes"] = {red: summary([one[red]["counted_fixes"] for one in played[red]]) for red in FOES}
+    return row
+
+
+SB3_EPISODES = 100  # per environment of 200: 2 million transitions, as many as stable-baselines3 gets
+
+
+def _sb3(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
+    transitions = 20_000 if quick else SB3_EPISODES * 20_000
+    common = {"transitions": transitions, "settings": SB3, "games": games, "games_seed": GAMES_SEED}
+    trained = {red: ask([Cell("train_sb3", {"red": red, "seed": s} | common) for s in seeds(quick)]) for red in FOES}
+    return _learned({red: [one["games"] for one in trained[red]] for red in FOES}, trained)
+
+
+def _universal(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
+    """The policies that come along; their training is that of benchmarks/results/universal.json."""
+    each = max(2, games // 100 if quick else games // 20)
+    cells = [
+        Cell("play_universal", {"number": n, "red": red, "reds": [red, "sleep"], "games": each, "seed": GAMES_SEED})
+        for red in FOES
+        for n in seeds(quick)
+    ]
+    found = ask(cells)
+    played = {red: found[i * len(seeds(quick)) : (i + 1) * len(seeds(quick))] for i, red in enumerate(FOES)}
+    row: dict[str, Any] = {
+        "cells": {red: {str(n): over_seeds(played[red], red, n) for n in CHALLENGE_LENGTHS} for red in FOES},
+        "compliance": {red: summary([one[red]["compliance"] for one in played[red]]) for red in FOES},
+        "worst_compliance": {red: min(one[red]["worst_compliance"] for one in played[red]) for red in FOES},
+    }
+    row["cells"]["sleep"] = {str(n): over_seeds(found, "sleep", n) for n in CHALLENGE_LENGTHS}
+    return row
+
+
+def _answers(rows: dict[str, Any]) -> dict[str, Any]:
+    """What obedience costs, and what the order is worth, against each foe at 100 steps."""
+    answers: dict[str, Any] = {}
+    for red in FOES:
+
+        def values(name: str, red: str = red) -> list[float]:
+            found: list[float] = rows[name]["cells"][red]["100"]["values"]
+            return found
+
+        general = rows["general"]["cells"][red]["100"]
+        best = max(("order", "order-as-searched"), key=lambda name: rows[name]["cells"][red]["100"]["iqm"])
+        answers[red] = {
+            "obedience": difference(values(best), values("general")),
+            "best_row": best,
+            "compliance": rows[best]["compliance"][red],
+            "within_interval_of_general": bool(general["low"] <= rows[best]["cells"][red]["100"]["iqm"]),
+            "order": difference(values("order"), values("order-user-first")),
+            "sb3": difference(values("general-short"), values("sb3")),
+        }
+    return answers

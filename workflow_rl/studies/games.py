@@ -1,0 +1,184 @@
+"""Games of defenders for the studies: returns at several lengths, and compliance where there is an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.compliance import Compliance
+from workflow_rl.config import CHALLENGE_LENGTHS, UNIVERSAL_FOR
+from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
+from workflow_rl.env import CageVectorEnv
+from workflow_rl.evaluate_command import blue_named
+from workflow_rl.evaluation import Policy, cell_of, view_of
+from workflow_rl.scenario import RED_AGENTS, Scenario
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.studies.statistics import summary
+from workflow_rl.train_task import UNIVERSAL_POLICIES
+from workflow_rl.views import with_view
+from workflow_rl.workflow import Workflow, all_workflows
+
+BATCH = 2000  # games side by side
+EVALUATION = 61  # purpose of the games' seeds
+
+
+def play_games(
+    blue: Policy,
+    red: str,
+    edition: str,
+    lengths: Sequence[int],
+    games: int,
+    seed: int,
+    green: str = "sleep",
+    workflow: Workflow | None = None,
+) -> dict[str, Any]:
+    """Mean return over the first steps of each game, and compliance in the first 100 with a workflow.
+
+    ``{"returns": {length: {mean, standard_error, ...}}, "compliance": ..., "counted_fixes": ...}``
+    """
+    seeds = np.random.SeedSequence([seed, EVALUATION, RED_AGENTS.index(red)]).generate_state(games, np.uint64)
+    generator = np.random.default_rng([seed, EVALUATION, RED_AGENTS.index(red), 1])
+    sums, fixes = [], []
+    for first in range(0, games, BATCH):
+        n = min(BATCH, games - first)
+        plain = CageVectorEnv(n, red_agent=red, edition=edition, max_steps=None, green_agent=green)
+        with closing(with_view(plain, view_of(blue))) as envs:
+            envs.reset(seed=seeds[first : first + n].tolist())
+            found = _play_batch(envs, blue, lengths, generator, workflow)
+        sums.append(found[0])
+        fixes.append(found[1])
+    returns, counts = np.concatenate(sums), np.concatenate(fixes)
+    result: dict[str, Any] = {
+        "returns": {str(n): asdict(cell_of(column)) for n, column in zip(lengths, returns.T, strict=True)}
+    }
+    if workflow:
+        rates = np.where(counts["counted"] > 0, counts["compliant"] / np.maximum(counts["counted"], 1), 0.0)
+        result |= {"compliance": float(rates.mean()), "counted_fixes": float(counts["counted"].mean())}
+    return result
+
+
+def _play_batch(
+    envs: Any, blue: Policy, lengths: Sequence[int], generator: np.random.Generator, workflow: Workflow | None
+) -> tuple[np.ndarray, np.ndarray]:
+    n = envs.num_envs
+    compliance = Compliance(envs.scenario, np.tile((workflow or all_workflows()[0]).indices(), (n, 1)), 0.0)
+    total, returns, counts = np.zeros(n), np.empty((n, len(lengths))), compliance.episodes.copy()
+    for step in range(1, max(lengths) + 1):
+        _, rewards, _, _, infos = envs.step(blue(envs.packed_observations, generator))
+        total += rewards
+        if workflow and step <= max(CHALLENGE_LENGTHS):
+            compliance.update(infos["fixed_unit_type"], infos["compromised_before"])
+        for column, length in enumerate(lengths):
+            if step == length:
+                returns[:, column] = total
+    return returns, compliance.episodes.copy() if workflow else counts
+
+
+def greedy_priority(workflow: Workflow, remove_users: bool, scenario: Scenario | None = None) -> Policy:
+    """Fixes the host of highest priority that looks compromised, and sleeps if none does.
+
+    Red's foothold is left alone: no fix helps there. Of several hosts of a type the one of lowest index is taken.
+
+    Args:
+        workflow: the priorities.
+        remove_users: Remove where only user access is believed, else always Restore.
+        scenario: names and numbers of the challenge.
+    """
+    scenario = scenario or load_scenario()
+    hosts = scenario.hosts
+    order = sorted(range(len(hosts)), key=lambda index: (workflow.rank(hosts[index].unit_type), index))
+    order = [index for index in order if hosts[index].name != scenario.red.foothold]
+    first_host, sleep = scenario.host_names[0], scenario.action_index("Sleep")
+    remove, restore = (scenario.action_index(verb, first_host) for verb in ("Remove", "Restore"))
+    lowest = BELIEFS & (2**BITS_PER_HOST - 1)
+
+    def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
+        actions = np.full(len(packed), sleep)
+        for host in reversed(order):
+            belief = packed >> (BITS_PER_HOST * host) & lowest
+            verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)
+            actions = np.where(belief != 0, verb + host, actions)
+        return actions
+
+    return act
+
+
+def play(
+    place: Path,
+    blue: str,
+    reds: list[str],
+    games: int,
+    seed: int,
+    lengths: list[int] | None = None,
+    edition: str = "current",
+    green: str = "sleep",
+    workflow: str = "",
+) -> dict[str, Any]:
+    """Games of a defender by name, or of the policy that the cell ``cell:KEY`` trained, against each red agent."""
+    name: str | Path = blue
+    if blue.startswith("cell:"):
+        name = place.with_name(f"{blue.removeprefix('cell:')}.safetensors")
+    elif blue.startswith("universal:"):
+        name = UNIVERSAL_POLICIES / f"universal-{blue.removeprefix('universal:')}.safetensors"
+    order = Workflow.parse(workflow) if workflow else None
+    policy = blue_named(name, workflow, edition, any_edition=isinstance(name, Path))
+    chosen = lengths or list(CHALLENGE_LENGTHS)
+    return {red: play_games(policy, red, edition, chosen, games, seed, green, order) for red in reds}
+
+
+def play_greedy(place: Path, reds: list[str], games: int, seed: int) -> dict[str, Any]:  # noqa: ARG001
+    """The greedy rule for every workflow; the best one is chosen by other games than those it is judged by.
+
+    ``{red: {variant: {"by_workflow": {order: return at 100}, "best": order, "games": of the best}}}``
+    """
+    found: dict[str, Any] = {}
+    longest = max(CHALLENGE_LENGTHS)
+    for red in reds:
+        for variant in ("restore", "remove"):
+            means = {}
+            for workflow in all_workflows():
+                rule = greedy_priority(workflow, variant == "remove")
+                played = play_games(rule, red, "current", (longest,), games, seed + 1)
+                means[str(workflow)] = played["returns"][str(longest)]["mean"]
+            best = max(means, key=means.__getitem__)
+            rule = greedy_priority(Workflow.parse(best), variant == "remove")
+            judged = {
+                other: play_games(rule, other, "current", CHALLENGE_LENGTHS, games, seed, workflow=Workflow.parse(best))
+                for other in RED_AGENTS
+            }
+            found.setdefault(red, {})[variant] = {"by_workflow": means, "best": best, "games": judged}
+    return found
+
+
+def play_universal(place: Path, number: int, red: str, reds: list[str], games: int, seed: int) -> dict[str, Any]:
+    """A universal policy that comes along, as the mean over all workflows; ``games`` of each."""
+    found: dict[str, Any] = {}
+    for other in reds:
+        played = [
+            play(place, f"universal:{red}-{number}", [other], games, seed + i, workflow=str(workflow))[other]
+            for i, workflow in enumerate(all_workflows())
+        ]
+        found[other] = {
+            "returns": {
+                str(n): {"mean": float(np.mean([one["returns"][str(n)]["mean"] for one in played]))}
+                for n in CHALLENGE_LENGTHS
+            },
+            "compliance": float(np.mean([one["compliance"] for one in played])),
+            "worst_compliance": min(one["compliance"] for one in played),
+        }
+    return found
+
+
+def over_seeds(played: Sequence[dict[str, Any]], red: str, length: int) -> dict[str, Any]:
+    """Summary of one cell of several policies' games."""
+    return summary([one[red]["returns"][str(length)]["mean"] for one in played])
+
+
+def opponents() -> tuple[str, ...]:
+    """Red agents that a defender is trained against."""
+    return UNIVERSAL_FOR

@@ -1,0 +1,32 @@
+"""Study `limit`: what a defender that sees everything could reach, against which every score is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow_rl.studies.baselines import GAMES_SEED, Ask
+from workflow_rl.studies.cells import Cell
+
+EDITIONS = ("current", "leaderboard")
+HORIZON = 100
+
+
+def limit(ask: Ask, quick: bool) -> dict[str, Any]:
+    """B_line: the exact optimum for every horizon, confirmed by games; Meander: the best cheating policy found."""
+    horizon, games = (8, 200) if quick else (HORIZON, 20_000)
+    exact = ask(
+        [
+            Cell("bline_limit", {"edition": edition, "horizon": horizon, "games": games, "seed": GAMES_SEED + 2})
+            for edition in EDITIONS
+        ]
+    )
+    estimates = ask(
+        [
+            Cell("meander_estimate", {"edition": edition, "games": games, "seed": GAMES_SEED + 2})
+            for edition in EDITIONS
+        ]
+    )
+    return {
+        "bline": dict(zip(EDITIONS, exact, strict=True)),
+        "meander": dict(zip(EDITIONS, estimates, strict=True)),
+    }

@@ -1,0 +1,80 @@
+"""The studies by name, and how one is run to its end."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.results import write_result
+from workflow_rl.run_store import versions
+from workflow_rl.scenario import check_choice
+from workflow_rl.studies.cells import Cell, Laboratory, Say
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: where its function is, and what it asks."""
+
+    module: str
+    function: str
+    words: str
+
+
+STUDIES = {
+    "baselines": Study("baselines", "baselines", "rules, general policies and policies that follow an order"),
+    "rollout": Study("rollouts", "rollout_study", "how many episodes an update should be made of"),
+    "ablation": Study("ablation", "ablation", "what each part of the method is worth"),
+    "robustness": Study("robustness", "robustness", "other opponents, green agents, editions and lengths"),
+    "scaling": Study("scaling", "scaling", "where the cost goes as the work grows"),
+    "limit": Study("limit", "limit", "what a defender that sees everything could reach"),
+}
+
+
+def run_study(name: str, quick: bool, folder: Path, results: Path, jobs: int, say: Say) -> Path:
+    """Runs a study to its end, from where it was left, and writes its result file.
+
+    Args:
+        name: one of :data:`STUDIES`.
+        quick: the small form, which shows that everything works and nothing else.
+        folder: where its cells are kept; studies share it.
+        results: where the result file goes.
+        jobs: cells at once.
+        say: told what is going on.
+    """
+    study = STUDIES[check_choice("study", name, tuple(STUDIES))]
+    function = getattr(importlib.import_module(f"workflow_rl.studies.{study.module}"), study.function)
+    laboratory = Laboratory(folder, jobs, lambda line: say(f"{name}: {line}"))
+    began = time.perf_counter()
+    asked: set[int] = set()
+
+    def ask(cells: Sequence[Cell]) -> list[Any]:
+        for cell in cells:
+            asked.update(_seeds_of(cell.arguments))
+        return laboratory.ask(cells)
+
+    with laboratory.held():
+        figures = function(ask, quick)
+        about: dict[str, Any] = {
+            "study": name,
+            "quick": quick,
+            "seeds": sorted(asked),
+            "jobs": jobs,
+            "versions": versions(),
+            "commits_of_cells": sorted(laboratory.commits),
+            "seconds_of_cells": laboratory.seconds,
+            "seconds_of_last_start": time.perf_counter() - began,
+        }
+        command = f"workflow-rl study {name}{' --quick' if quick else ''}"
+        return write_result(results, f"study_{name}", command, figures, **about)
+
+
+def _seeds_of(arguments: dict[str, Any]) -> set[int]:
+    """Seeds that a cell is made with, also those of its training."""
+    found = {value for name, value in arguments.items() if name in ("seed", "games_seed")}
+    options = arguments.get("options", [])
+    found |= {int(options[i + 1]) for i, option in enumerate(options) if option == "--seed"}
+    return found | (_seeds_of(arguments["values"]) if isinstance(arguments.get("values"), dict) else set())

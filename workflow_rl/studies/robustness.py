@@ -1,0 +1,52 @@
+"""Study `robustness`: policies against opponents, green agents, editions and lengths they were not trained for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
+from workflow_rl.studies.cells import Cell
+from workflow_rl.studies.games import over_seeds
+from workflow_rl.studies.statistics import summary
+
+LENGTHS = (30, 50, 100, 500)
+MIXED = "bline,meander"
+CONDITIONS = {  # what is different from the games that a policy was trained on
+    "as trained": {},
+    "acting green": {"green": "active"},
+    "leaderboard edition": {"edition": "leaderboard"},
+}
+
+
+def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
+    """Every policy under every condition against every red agent, and against the mix of both attackers."""
+    games, lengths = (20, (30, 50)) if quick else (1000, LENGTHS)
+    policies: dict[str, tuple[str, list[str]]] = {"champion": ("", ["champion"]), "expert": ("", ["expert"])}
+    for red in ("bline", "meander", MIXED):
+        trained = ask([general_cell(red, seed, quick) for seed in seeds(quick)])
+        policies[f"general, trained against {red}"] = ("", [one["policy"] for one in trained])
+    for red in ("bline", "meander"):
+        trained = ask([order_cell(ENTERPRISE_FIRST, red, seed, quick) for seed in seeds(quick)])
+        policies[f"order, trained against {red}"] = (ENTERPRISE_FIRST, [one["policy"] for one in trained])
+    rows: dict[str, Any] = {}
+    for name, (workflow, blues) in policies.items():
+        rows[name] = {}
+        for condition, values in CONDITIONS.items():
+            common = {"reds": list(RED_AGENTS), "games": games, "seed": GAMES_SEED + 1, "lengths": list(lengths)}
+            cells = [Cell("play", common | {"blue": blue, "workflow": workflow} | values) for blue in blues]
+            rows[name][condition] = _figures(ask(cells), lengths, bool(workflow))
+    return {"games": games, "games_seed": GAMES_SEED + 1, "lengths": list(lengths), "rows": rows}
+
+
+def _figures(played: list[dict[str, Any]], lengths: tuple[int, ...], ordered: bool) -> dict[str, Any]:
+    figures: dict[str, Any] = {red: {str(n): over_seeds(played, red, n) for n in lengths} for red in RED_AGENTS}
+    figures["mix"] = {
+        str(n): summary(
+            [sum(one[red]["returns"][str(n)]["mean"] for red in ("bline", "meander")) / 2 for one in played]
+        )
+        for n in lengths
+    }
+    if ordered:
+        figures["compliance"] = {red: summary([one[red]["compliance"] for one in played]) for red in RED_AGENTS[:2]}
+    return figures

@@ -1,0 +1,142 @@
+"""Study `rollout`: how many episodes an update should be made of, at equal transitions and at equal time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
+from workflow_rl.studies.cells import Cell
+from workflow_rl.studies.statistics import summary
+
+KINDS = {  # the documents' ways to fill a batch: environments, steps of each between two updates
+    "1 episode": (1, 100),
+    "5 episodes": (1, 500),
+    "10 episodes": (1, 1000),
+    "25 environments": (25, 100),
+    "200 environments": (200, 100),
+    "500 environments": (500, 100),
+}
+RED, FOLLOWED = "bline", 0.95
+TRANSITIONS, SECONDS, FIRST_LOOK = 1_280_000, 20.0, 20_000
+HELD_AFTER = (5, 25, 50)  # updates of the training whose gradients are measured
+
+
+def watched(kind: str, seed: int, quick: bool) -> Cell:
+    """One training of the documents' kind, from scratch, looked at on its way."""
+    n_envs, steps = KINDS[kind]
+    values = {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "seed": seed, "n_envs": n_envs, "update_steps": steps}
+    values |= {"max_episodes": 10**6, "min_episodes": 5}
+    arguments = {"preset": "parallel-200", "values": values, "first_look": 5000 if quick else FIRST_LOOK}
+    arguments |= {"transitions": 50_000 if quick else TRANSITIONS, "seconds": 0.1 if quick else SECONDS}
+    return Cell("watch_training", arguments | {"games": 20 if quick else 200})
+
+
+def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:
+    """Curves of all kinds, and the noise of their gradients."""
+    cells = {kind: [watched(kind, seed, quick) for seed in seeds(quick)] for kind in KINDS}
+    found = dict(zip(KINDS, _in_groups(ask([c for row in cells.values() for c in row]), len(seeds(quick))), strict=True))
+    target = 50_000 if quick else TRANSITIONS
+    rows = {kind: _row(curves, target, 0.1 if quick else SECONDS) for kind, curves in found.items()}
+    return {
+        "red_agent": RED,
+        "workflow": ENTERPRISE_FIRST,
+        "transitions": target,
+        "seconds": 0.1 if quick else SECONDS,
+        "kinds": {kind: {"n_envs": n, "update_steps": steps} for kind, (n, steps) in KINDS.items()},
+        "rows": rows,
+        "gradients": _gradients(ask, quick),
+        "equal_quality": _equal_quality(found),
+    }
+
+
+def _in_groups(items: list[Any], size: int) -> list[list[Any]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def at_transitions(curve: dict[str, Any], transitions: int) -> dict[str, Any]:
+    """The first look after so many transitions."""
+    found: dict[str, Any] = next(look for look in curve["looks"] if look["transitions"] >= transitions)
+    return found
+
+
+def at_seconds(curve: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The first look after so many seconds."""
+    found: dict[str, Any] = next(look for look in curve["looks"] if look["seconds"] >= seconds)
+    return found
+
+
+def first_followed(curve: dict[str, Any], at_least: float = -np.inf) -> dict[str, Any] | None:
+    """The first look at which the order was followed, and the return was at least so good."""
+    good = (look for look in curve["looks"] if look["compliance"] >= FOLLOWED and look["mean_return"] >= at_least)
+    return next(good, None)
+
+
+def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, look in (("equal_transitions", at_transitions), ("equal_seconds", at_seconds)):
+        looks = [look(curve, transitions if name == "equal_transitions" else seconds) for curve in curves]  # type: ignore[operator]
+        row[name] = {
+            figure: summary([one[figure] for one in looks])
+            for figure in ("mean_return", "compliance", "counted_fixes", "transitions", "seconds")
+        }
+    firsts = [first_followed(curve) for curve in curves]
+    reached = [one for one in firsts if one]
+    row["followed"] = {
+        "seeds": len(reached),
+        "of": len(curves),
+        "seconds": summary([one["seconds"] for one in reached]) if reached else None,
+        "transitions": summary([one["transitions"] for one in reached]) if reached else None,
+    }
+    row["transitions_per_s"] = summary([curve["transitions"] / curve["seconds"] for curve in curves])
+    row["peak_memory_mb"] = max(curve["peak_memory_mb"] for curve in curves)
+    return row
+
+
+def _equal_quality(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Seconds until each kind is as good as the sequential trainer ever was, its order followed.
+
+    The measure is the best look of the sequential trainings with compliance of at least 95 %: its median over seeds.
+    """
+    good = [
+        max((look["mean_return"] for look in curve["looks"] if look["compliance"] >= FOLLOWED), default=None)
+        for curve in found["1 episode"]
+    ]
+    reached = [value for value in good if value is not None]
+    if not reached:
+        return {"return": None, "sequential_seeds": 0, "seconds": {}, "ratio_of_200": None}
+    wanted = float(np.median(reached))
+    seconds: dict[str, Any] = {}
+    for kind, curves in found.items():
+        firsts = [first_followed(curve, wanted) for curve in curves]
+        times = [one["seconds"] for one in firsts if one]
+        seconds[kind] = {"seeds": len(times), "of": len(curves), "median": float(np.median(times)) if times else None}
+    one, many = seconds["1 episode"]["median"], seconds["200 environments"]["median"]
+    ratio = one / many if one is not None and many else None
+    return {"return": wanted, "sequential_seeds": len(reached), "seconds": seconds, "ratio_of_200": ratio}
+
+
+def _gradients(ask: Ask, quick: bool) -> dict[str, Any]:
+    """Noise of one batch's gradient by kind of batch, at three points of a training with 200 environments."""
+    held = (1, 2) if quick else HELD_AFTER
+    cells = [
+        Cell(
+            "gradient_noise",
+            {
+                "values": {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "seed": seed},
+                "after": list(held),
+                "batches": {kind: list(size) for kind, size in KINDS.items()},
+                "repeats": 4 if quick else 40,
+            },
+        )
+        for seed in seeds(quick)
+    ]
+    found = ask(cells)
+    return {
+        str(update): {
+            kind: {name: summary([one[str(update)][kind][name] for one in found]) for name in ("noise", "cosine")}
+            for kind in KINDS
+        }
+        for update in held
+    }

@@ -1,0 +1,35 @@
+"""Searches for the studies, in directories that are thrown away."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.errors import UserError
+
+KEPT = ("best", "pair_weights", "training_noise", "transitions", "evaluations", "seconds")
+
+
+def search(place: Path, options: list[str], jobs: int) -> dict[str, Any]:  # noqa: ARG001
+    """`workflow-rl search` as a process of its own; what it found and where its time went."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "workflow_rl.cli", "search", *options, "--jobs", str(jobs), "--no-report"]
+        command += ["--run-dir", str(Path(folder) / "run"), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wall = time.perf_counter() - began
+        if done.returncode:
+            raise UserError(f"a search of the study failed: {done.stderr.strip().splitlines()[-1]}")
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        trained = [
+            json.loads(path.read_text(encoding="utf-8"))["seconds"]
+            for path in (Path(folder) / "run" / "trainings").glob("*/result.json")
+        ]
+    rows = [{name: row[name] for name in ("workflow", "mean_return", "follows")} for row in found["ranking"]]
+    kept = {name: found[name] for name in KEPT}
+    return kept | {"wall_seconds": wall, "training_seconds": sum(trained), "trainings": len(trained), "ranking": rows}

@@ -1,0 +1,17 @@
+"""The tasks of cells by name. Each is called with the place where it may keep a policy, and its arguments."""
+
+from workflow_rl.studies.games import play, play_greedy, play_universal
+from workflow_rl.studies.searches import search
+from workflow_rl.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
+
+__all__ = [
+    "gradient_noise",
+    "play",
+    "play_greedy",
+    "play_universal",
+    "search",
+    "train",
+    "train_sb3",
+    "train_untold",
+    "watch_training",
+]
