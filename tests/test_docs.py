@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from workflow_rl.search_view import sentences
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -141,15 +142,23 @@ def test_every_figure_of_the_documents_is_the_stored_one() -> None:
 
 
 def test_the_readme_shows_the_output_of_the_stored_default_search() -> None:
+    """Every row that is shown, and every sentence below them as the program words it."""
     text = (ROOT / "README.md").read_text()
     stored = json.loads((ROOT / "benchmarks" / "results" / "search.json").read_text())["figures"]["bline"]
-    shown = re.findall(r"│ +(\d+)  ([a-z_,]+) +│ ([-\d.]+) ± ([\d.]+) │", text)
-    assert len(shown) == 7
-    for place, workflow, mean, error in shown:
-        row = stored["ranking"][int(place) - 1]
-        figures = (row["workflow"], f"{row['mean_return']:.2f}", f"{row['standard_error']:.2f}")
-        assert figures == (workflow, mean, error)
-    pair = stored["pair_weights"][0]
-    effect = f"{pair['effect']:+.1f} ± {pair['standard_error']:.1f} return"
-    assert f"{pair['first']} before {pair['second']}: {effect}" in text
-    assert f"{stored['equal_to_best']} of the {stored['followed']} evaluated workflows" in text
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in re.findall(r"^│ +\d+  .*│$", text, re.M)]
+    assert len(rows) == 7
+    for place, (name, *shown) in ((int(row[0].split()[0]), row) for row in rows):
+        row = stored["ranking"][place - 1]
+        behind = "= best" if row["equal_to_best"] else f"{row['behind_best']:.1f} ± {row['behind_error']:.1f} behind"
+        figure = f"{row['mean_return']:.2f} ± {row['standard_error']:.2f}"
+        counts = [f"{row['compliance']:.3f}", str(row["visits"]), f"{row['episodes']:,}", row["stop_reason"]]
+        assert [name.split()[1], *shown] == [row["workflow"], figure, behind, *counts]
+    assert f"Ranking of {len(stored['ranking'])} workflows against bline" in text
+    run = re.findall(r"runs/\d+-\d+-search", text)[0]
+    whole = stored | {
+        "equal_to_best": ["one"] * stored["equal_to_best"],
+        "seconds": stored["search_seconds"],
+        "defender": stored["defender"] | {"policy": f"{run}/policy.safetensors"},
+        "run": run,
+    }
+    assert "\n".join(sentences(whole)) in text

@@ -1,0 +1,185 @@
+"""Numbers of the documents that are no measurements, each as a phrase with its reason.
+
+A phrase is taken from the text, so that it excuses its number only where that is what is meant. Where the program has
+the number, the phrase is made of it: when it changes, the document must follow.
+"""
+
+from __future__ import annotations
+
+import ast
+from math import comb, factorial
+from typing import Any
+
+import numpy as np
+
+from tests.conftest import DATA, ROOT
+from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
+from workflow_rl.config import CHALLENGE_LENGTHS, ON_CYBORG, PRESETS, SearchConfig, TrainConfig, make_config
+from workflow_rl.engine.state import STATE_DTYPE
+from workflow_rl.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
+from workflow_rl.scenario_file import CAPACITY, load_scenario
+from workflow_rl.traces import TRACE_PORTS, TRACE_SCANNED_BIT
+
+
+def constant(file: str, name: str) -> Any:
+    """A constant of a source file, without its imports, which take seconds."""
+    for node in ast.parse((ROOT / file).read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name) and target.id == name:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{file} has no constant {name}")
+
+
+SCENARIO = load_scenario()
+N_ORDERS = factorial(len(SCENARIO.unit_types))
+N_DECOY_ACTIONS = len(SCENARIO.decoys) * N_HOSTS
+SHORT, MIDDLE, LONG = CHALLENGE_LENGTHS
+THRESHOLD = f"{100 * TrainConfig.compliance_threshold:.0f} %"
+N_EVALUATED = f"{TrainConfig.n_eval_episodes:,}"
+N_STARTED = f"{TrainConfig.warm_updates}"
+MOST_UPDATES = TrainConfig.max_episodes  # an update is an episode of each environment
+MOST_FITTED = constant("workflow_rl/order_gp.py", "MOST_FITTED")
+ROUNDS_FROM = 2 * constant("workflow_rl/workflow_search.py", "ROUNDS")  # with fewer under way a round is one suggestion
+N_WATCHED = constant("workflow_rl/watch_command.py", "N_EPISODES")
+N_SAMPLES = sum(len(np.load(path)["n_steps"]) for path in DATA.glob("sample-*.npz"))
+PPO_TRIED = "the setting that was tried, in benchmarks/champion.py ppo"
+THROWN_AWAY = "a setting of an experiment that was not kept"
+THE_GAME, THE_ORDERS, THE_PROTOCOL = "a rule of the game", "all orders of the unit types", "lengths of the challenge"
+A_SETTING, STORAGE = "a default setting", "a width in memory"
+
+
+def preset_row(name: str) -> str:
+    """How a row of the table of presets must begin."""
+    config = make_config(name)
+    batch = f"{config.batch:,}"
+    if config.n_envs == 1:
+        batch = f"{config.update_steps // config.max_steps} episode" + "s" * (config.update_steps > config.max_steps)
+    batch += " transitions" * (name == "workflow")
+    batch += f", minibatches of {config.minibatch}" * (config.minibatch > 0)
+    return f"| `{name}` | {config.n_envs:,} | {batch} | {config.epochs} |"
+
+
+EVERYWHERE = {
+    "CybORG 2.1": "its version",
+    f"{OBSERVATION_BITS} bits": THE_GAME,
+    f"{N_ORDERS} workflows": THE_ORDERS,
+    f"{N_ORDERS} orders": THE_ORDERS,
+    f"all {N_ORDERS}": THE_ORDERS,
+    f"of {N_ORDERS}": THE_ORDERS,
+    f"of the {N_ORDERS}": THE_ORDERS,
+    f"{SHORT}, {MIDDLE} and {LONG} steps": THE_PROTOCOL,
+    f"{SHORT}, {MIDDLE}, {LONG} steps": THE_PROTOCOL,
+    f"{LONG} steps": THE_PROTOCOL,
+    f"{STATE_DTYPE.itemsize}-byte": "the state of an environment",
+    "64-bit": STORAGE,
+    f">= {THRESHOLD}": "the threshold of compliance",
+    f"{N_EVALUATED} fresh": "games of an evaluation",
+    f"{MOST_UPDATES} updates": A_SETTING,
+    f"{TrainConfig.n_envs} environments": A_SETTING,
+}
+
+DEFINITIONS = {
+    "README.md": {
+        "-54.57": "the official score of the winning entry, published by the challenge",
+        "3.11 or newer": "the oldest Python",
+        f"{N_ORDERS} in all": THE_ORDERS,
+        "themselves 2.1": "version of CybORG",
+        "largest of 27": "three policies, three opponents, three lengths",
+    },
+    "CONTRIBUTING.md": {"under 400 lines, functions under 60": "house rule, tests/test_architecture.py"},
+    "CHANGELOG.md": {
+        "0.1.0": "our version",
+        f"{ROUNDS_FROM} evaluations under way": "from here on a round has two suggestions",
+        f"more than {MOST_FITTED} evaluations an evenly spread {MOST_FITTED}": A_SETTING,
+    },
+    "docs/champion.md": {
+        f"{N_BITS} zeros and ones": "size of the memory",
+        f"{N_DECOY_ACTIONS} decoy actions by {N_HOSTS}": THE_GAME,
+        "cost 0.1 a step": THE_GAME,
+        f"for {LONGEST_IDLE} steps": "a limit of a rule of the expert",
+        "plays 10,000 games": "n_games of improve.py",
+        f"{constant('workflow_rl/improve.py', 'KEPT')} of the true states": A_SETTING,
+        f"up to {SHORT}, twice up to {MIDDLE}, once up to {LONG}": THE_PROTOCOL,
+        f"two layers of {make_config('champion').hidden}": A_SETTING,
+        f"{make_config('champion').imitate_updates} batches": A_SETTING,
+        "discount 0.98, `gae_lambda` 0.9": PPO_TRIED,
+        "batches of 225,000 transitions": PPO_TRIED,
+    },
+    "docs/cluster.md": {
+        f"every {constant('workflow_rl/cluster.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,
+        f"{constant('workflow_rl/cluster.py', 'MOST_MESSAGES')} from all": A_SETTING,
+        f"at most {MOST_FITTED} observations": A_SETTING,
+        f"{8 * 10_000**2 / 1e9} GB for 10,000": "8 n^2 bytes",
+    },
+    "docs/cyborg.md": {
+        f"in turn: {3 * 3 * 2} have": "three red agents, three blues, two greens",
+        f"has {make_config('parallel-25').n_envs})": "the preset",
+        f"have {ON_CYBORG['n_eval_episodes']} games": A_SETTING,
+        "all 27 differences": "three policies, three opponents, three lengths",
+        "25 environments": "setting of the measurement, the preset parallel-25",
+        "25 processes": "setting of the measurement, the preset parallel-25",
+    },
+    "docs/decisions/0001-chance-is-an-argument.md": {"32-bit": STORAGE},
+    "docs/decisions/0002-one-record-per-environment.md": {"16-bit": STORAGE},
+    "docs/decisions/0005-warm-start.md": {
+        f"reaches {THRESHOLD}": "the threshold of compliance",
+        f"that reach {THRESHOLD}": "the threshold of compliance",
+        "200 updates, lambda 100, lr 0.005": THROWN_AWAY,
+        "of 100 updates": THROWN_AWAY,
+        f"only **{make_config('universal').warm_updates}** updates": "the preset",
+        f"bonus of {make_config('universal').entropy}": "the preset",
+    },
+    "docs/decisions/0006-search.md": {f"searches of {SearchConfig.n_workflows} evaluations": A_SETTING},
+    "docs/decisions/0008-report.md": {f"worst of {N_WATCHED}": A_SETTING},
+    "docs/decisions/0010-cluster.md": {
+        f"From {ROUNDS_FROM} evaluations": "from here on a round has two suggestions",
+        f"{constant('workflow_rl/search.py', 'POOL'):,} best orders": A_SETTING,
+    },
+    "docs/engine.md": {f"{STATE_DTYPE.itemsize} bytes": "the state of an environment"},
+    "docs/fidelity.md": {
+        f"sample of {N_SAMPLES} episodes": "the files in tests/data",
+        f"{len(TABLE_MUTANTS)} table entries and {len(SOURCE_MUTANTS)} branches": "tests/mutants.py",
+        f"play {constant('tests/test_lockstep.py', 'PER_RED')} games": "tests/test_lockstep.py",
+        "version number 2.1": "of CybORG",
+        "1 in 30,000": "CybORG draws process ids from 1 to 32767",
+        f"Hosts 0..{N_HOSTS - 1}": "the trace format",
+        f"{OBSERVATION_BITS} observation bits": "the trace format",
+        f"0..{SCENARIO.n_actions - 1}": "the trace format",
+        f"(E, T, {N_HOSTS})": "the trace format",
+        f"bits {', '.join(map(str, TRACE_PORTS))}; bit {TRACE_SCANNED_BIT}:": "the trace format",
+    },
+    "docs/presets.md": {preset_row(name): "the preset" for name in PRESETS}
+    | {
+        f"{make_config('original').n_envs * make_config('original').max_episodes:,} episodes": "the preset",
+        f"all {N_ORDERS // 2} orders": "half of all orders have one type before another",
+    },
+    "docs/report.md": {
+        f"{100 * constant('workflow_rl/ranking.py', 'CONFIDENCE'):.0f} % intervals": A_SETTING,
+        f"worst of {N_WATCHED}": A_SETTING,
+        f"{constant('workflow_rl/report_command.py', 'EPISODES')} fresh games": A_SETTING,
+    },
+    "docs/scenario.md": {
+        f"{CAPACITY['hosts']} hosts": "a limit of the program",
+        f"{CAPACITY['ports']} different ports": "a limit of the program",
+        f"{CAPACITY['program']} program lines": "a limit of the program",
+        f"{CAPACITY['n_actions']} actions": "a limit of the program",
+    },
+    "docs/search.md": {
+        f"the {factorial(4)} places": "neighbours as a block among three others: 4!",
+        "2.8 of its own": "Student's t, four degrees of freedom, 95 %",
+        "freedom, 95 %": "confidence of the comparison",
+        "5.6 times (95 %": "the same for ten pairs together, after Bonferroni",
+        f"{MOST_UPDATES - TrainConfig.min_episodes} further updates": "from the least to the most of a training",
+        f"threshold of {THRESHOLD}": "the threshold of compliance",
+        f"{comb(8, 2)} pairs": "of eight unit types",
+        f"after {constant('workflow_rl/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the benchmark's searches",
+        f"{N_STARTED} updates": A_SETTING,
+    },
+    "docs/training.md": {"1e-10 in double and 1e-4 in single": "tolerances of tests/test_ppo.py"},
+}
+
+# Claims whose command exists and takes less than a minute, but stores nothing yet.
+REPLAY = "workflow-rl replay ../shared/cage2-oracle/*.npz, and leaderboard/*.npz --edition leaderboard"
+NOT_STORED_YET = {
+    "README.md": {"190,000 recorded steps": REPLAY},
+    "docs/fidelity.md": {"30,000 of the leaderboard": REPLAY, "steps of 190,000": REPLAY},
+}
