@@ -148,9 +148,7 @@ class Compliance:
         per_fix: reward each fix, not the change of the rate.
     """
 
-    def __init__(
-        self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float, per_fix: bool = False
-    ) -> None:
+    def __init__(self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float, per_fix: bool = False) -> None:
         self.per_fix = per_fix
         self.masks, self.orders, self.alignment_lambda = type_masks(scenario), orders, alignment_lambda
         n_types = len(scenario.unit_types)

@@ -117,7 +117,9 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
     error of the effect is taken against the table's own.
     """
     evaluations = 2 if quick else 12
-    common = ["--replicates", "2", "--red-agent", RED] + (["--n-envs", "20", "--n-eval-episodes", "20"] if quick else [])
+    common = ["--replicates", "2", "--red-agent", RED] + (
+        ["--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
+    )
     plans = {
         name: ["--strategy", name, "--n-workflows", str(evaluations)] for name in ("gp-ucb", "random", "round-robin")
     }

@@ -18,7 +18,7 @@ ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"  # the order tha
 USER_FIRST = "user,op_host,op_server,enterprise,defender"  # and one of those that it finds worst
 GAMES_SEED = 20_261_117  # nothing is chosen by these games
 RULES = ("sleep", "random", "reactive-restore", "expert", "champion")
-SB3 = {"n_envs": 8, "n_steps": 2048, "batch_size": 256, "n_epochs": 10}  # its own defaults, but for larger minibatches
+SB3 = {"n_envs": 200, "n_steps": 100, "batch_size": 1000, "n_epochs": 10}  # all else is its own default
 
 
 def seeds(quick: bool) -> range:
@@ -117,7 +117,7 @@ def _learned(played: dict[str, list[Any]], trained: dict[str, list[Any]]) -> dic
     return row
 
 
-SB3_EPISODES = 100  # per environment of 200: 2 million transitions, as many as stable-baselines3 gets
+SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
 
 
 def _sb3(ask: Ask, games: int, quick: bool) -> dict[str, Any]:

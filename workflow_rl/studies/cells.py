@@ -48,7 +48,10 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
-        words = (f"{name}={value}" for name, value in self.arguments.items() if not isinstance(value, (dict, list)))
+        flat = {**self.arguments, **self.arguments.get("values", {})}
+        words = (
+            f"{name}={value}" for name, value in flat.items() if value != "" and not isinstance(value, (dict, list))
+        )
         return f"{self.task} {' '.join(words)}"
 
 

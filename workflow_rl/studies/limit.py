@@ -21,10 +21,7 @@ def limit(ask: Ask, quick: bool) -> dict[str, Any]:
         ]
     )
     estimates = ask(
-        [
-            Cell("meander_estimate", {"edition": edition, "games": games, "seed": GAMES_SEED + 2})
-            for edition in EDITIONS
-        ]
+        [Cell("meander_estimate", {"edition": edition, "games": games, "seed": GAMES_SEED + 2}) for edition in EDITIONS]
     )
     return {
         "bline": dict(zip(EDITIONS, exact, strict=True)),

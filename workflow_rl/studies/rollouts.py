@@ -33,12 +33,25 @@ def watched(kind: str, seed: int, quick: bool) -> Cell:
     return Cell("watch_training", arguments | {"games": 20 if quick else 200})
 
 
+def measured_alone(kind: str, quick: bool) -> Cell:
+    """A few updates in a process of its own, for its memory and speed."""
+    cell = watched(kind, 0, quick)
+    n_envs, steps = KINDS[kind]
+    arguments = cell.arguments | {"transitions": n_envs * steps, "seconds": 0.1 if quick else 3.0}
+    return Cell(cell.task, arguments, alone=True)
+
+
 def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:
     """Curves of all kinds, and the noise of their gradients."""
     cells = {kind: [watched(kind, seed, quick) for seed in seeds(quick)] for kind in KINDS}
-    found = dict(zip(KINDS, _in_groups(ask([c for row in cells.values() for c in row]), len(seeds(quick))), strict=True))
+    found = dict(
+        zip(KINDS, _in_groups(ask([c for row in cells.values() for c in row]), len(seeds(quick))), strict=True)
+    )
     target = 50_000 if quick else TRANSITIONS
     rows = {kind: _row(curves, target, 0.1 if quick else SECONDS) for kind, curves in found.items()}
+    for kind, alone in zip(KINDS, ask([measured_alone(kind, quick) for kind in KINDS]), strict=True):
+        rows[kind]["peak_memory_mb"] = alone["peak_memory_mb"]
+        rows[kind]["transitions_per_s"] = alone["transitions"] / alone["seconds"]
     return {
         "red_agent": RED,
         "workflow": ENTERPRISE_FIRST,
@@ -89,8 +102,6 @@ def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict
         "seconds": summary([one["seconds"] for one in reached]) if reached else None,
         "transitions": summary([one["transitions"] for one in reached]) if reached else None,
     }
-    row["transitions_per_s"] = summary([curve["transitions"] / curve["seconds"] for curve in curves])
-    row["peak_memory_mb"] = max(curve["peak_memory_mb"] for curve in curves)
     return row
 
 

@@ -36,9 +36,7 @@ def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
     (alone,) = ask([Cell("watch_training", fixed, alone=True)])
     most = 0.3 if quick else MOST_SECONDS
     until = {"transitions": 10**12, "seconds": 0.0, "enough": FOLLOWED, "most_seconds": most}
-    curves = ask(
-        [Cell("watch_training", common | until | {"values": values | {"seed": s}}) for s in seeds(quick)[:3]]
-    )
+    curves = ask([Cell("watch_training", common | until | {"values": values | {"seed": s}}) for s in seeds(quick)[:3]])
     reached = [curve["looks"][-1] for curve in curves if curve["looks"][-1]["compliance"] >= FOLLOWED]
     return {
         "transitions_per_s": alone["transitions"] / alone["seconds"],
