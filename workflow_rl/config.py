@@ -43,9 +43,7 @@ class TrainConfig:
     steady_updates: int = _setting(3, "... in so many updates in a row, before fresh episodes are asked to confirm it.")
     patience: int = _setting(0, "Stop after so many updates without a gain of 1 %; 0: never.")
     alignment_lambda: float = _setting(100.0, "Strength of the alignment reward.")
-    alignment: str = _setting(
-        "potential", "potential: for a rise of compliance; per-fix: for each fix, to compare with."
-    )
+    alignment: str = _setting("potential", "potential: for a rise of compliance; per-fix: for each fix.")
     warm_start: str = _setting(
         "none",
         "Start from none, general (trained first), universal (comes along; universal:0 to :4), a policy or a run.",
