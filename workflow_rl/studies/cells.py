@@ -69,7 +69,7 @@ class Laboratory:
     jobs: int
     say: Say
     commits: set[str] = field(default_factory=set)
-    seconds: float = 0.0
+    spent: dict[str, float] = field(default_factory=dict)  # seconds of each cell that was asked for
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -93,10 +93,10 @@ class Laboratory:
             known[cell.key] = outcome
             done += 1
             self.say(f"{done} of {len(known)}: {cell}, {outcome['seconds']:.1f} s")
-        for outcome in known.values():
+        for key, outcome in known.items():
             assert outcome is not None
             self.commits.add(outcome["commit"])
-            self.seconds += outcome["seconds"]
+            self.spent[key] = outcome["seconds"]
         return [found["outcome"] for found in (known[cell.key] for cell in cells) if found is not None]
 
     def _kept(self, cell: Cell) -> dict[str, Any] | None:

@@ -65,7 +65,8 @@ def run_study(name: str, quick: bool, folder: Path, results: Path, jobs: int, sa
             "jobs": jobs,
             "versions": versions(),
             "commits_of_cells": sorted(laboratory.commits),
-            "seconds_of_cells": laboratory.seconds,
+            "cells": len(laboratory.spent),
+            "seconds_of_cells": sum(laboratory.spent.values()),
             "seconds_of_last_start": time.perf_counter() - began,
         }
         command = f"workflow-rl study {name}{' --quick' if quick else ''}"
