@@ -55,7 +55,7 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
     """All rows, and the answers that they give."""
     games = 50 if quick else 2000
     rows = _rules(ask, games) | _greedy(ask, games)
-    names = {
+    names: dict[str, tuple[str, Callable[[str, int], Cell]]] = {
         "general": ("", lambda red, seed: general_cell(red, seed, quick)),
         "general-short": ("", lambda red, seed: general_cell(red, seed, quick, SB3_EPISODES)),
         "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed)),

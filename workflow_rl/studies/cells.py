@@ -70,10 +70,11 @@ class Laboratory:
     say: Say
     commits: set[str] = field(default_factory=set)
     spent: dict[str, float] = field(default_factory=dict)  # seconds of each cell that was asked for
+    pool: ProcessPoolExecutor | None = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keeps other processes out while this one works in the folder."""
+        """Keeps other processes out while this one works in the folder, and ends the workers afterwards."""
         try:
             (self.folder / "cells").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -82,6 +83,8 @@ class Laboratory:
         try:
             yield
         finally:
+            if self.pool:
+                self.pool.shutdown(cancel_futures=True)
             os.close(handle)
 
     def ask(self, cells: Sequence[Cell]) -> list[Any]:
@@ -93,10 +96,10 @@ class Laboratory:
             known[cell.key] = outcome
             done += 1
             self.say(f"{done} of {len(known)}: {cell}, {outcome['seconds']:.1f} s")
-        for key, outcome in known.items():
-            assert outcome is not None
-            self.commits.add(outcome["commit"])
-            self.spent[key] = outcome["seconds"]
+        for key, kept in known.items():
+            assert kept is not None
+            self.commits.add(kept["commit"])
+            self.spent[key] = kept["seconds"]
         return [found["outcome"] for found in (known[cell.key] for cell in cells) if found is not None]
 
     def _kept(self, cell: Cell) -> dict[str, Any] | None:
@@ -115,13 +118,14 @@ class Laboratory:
         """Those that may run beside others first, then the others one by one."""
         beside = [cell for cell in cells if not cell.alone]
         if beside:
-            yield from self._in_pool(beside, min(self.jobs, len(beside)))
+            self.pool = self.pool or _workers(self.jobs)
+            yield from self._in_pool(self.pool, beside)
         for cell in cells:
             if cell.alone:
-                yield from self._in_pool([cell], 1)
+                with _workers(1) as own:
+                    yield from self._in_pool(own, [cell])
 
-    def _in_pool(self, cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-        pool = ProcessPoolExecutor(jobs, get_context("spawn"), end_with, (os.getpid(),))
+    def _in_pool(self, pool: ProcessPoolExecutor, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
         try:
             waiting: dict[Future[dict[str, Any]], Cell] = {
                 pool.submit(work, cell.task, cell.arguments, str(self.folder)): cell for cell in cells
@@ -131,8 +135,11 @@ class Laboratory:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
             raise UserError("a process of the study died; start the study again, it goes on where it was.") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+
+
+def _workers(jobs: int) -> ProcessPoolExecutor:
+    """Processes that end with this one."""
+    return ProcessPoolExecutor(jobs, get_context("spawn"), end_with, (os.getpid(),))
 
 
 def work(task: str, arguments: dict[str, Any], folder: str) -> dict[str, Any]:

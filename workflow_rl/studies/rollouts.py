@@ -88,8 +88,11 @@ def first_followed(curve: dict[str, Any], at_least: float = -np.inf) -> dict[str
 
 def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for name, look in (("equal_transitions", at_transitions), ("equal_seconds", at_seconds)):
-        looks = [look(curve, transitions if name == "equal_transitions" else seconds) for curve in curves]  # type: ignore[operator]
+    budgets = {
+        "equal_transitions": [at_transitions(curve, transitions) for curve in curves],
+        "equal_seconds": [at_seconds(curve, seconds) for curve in curves],
+    }
+    for name, looks in budgets.items():
         row[name] = {
             figure: summary([one[figure] for one in looks])
             for figure in ("mean_return", "compliance", "counted_fixes", "transitions", "seconds")

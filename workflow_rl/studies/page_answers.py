@@ -1,0 +1,178 @@
+"""The page's first lines: the answers, what became of the documents' claims; and its last: how to run it all again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow_rl.studies.page_parts import FOES, Files, number, signed, span, table
+from workflow_rl.studies.registry import STUDIES
+
+
+def answers(files: Files) -> str:
+    """One line for each question."""
+    return "\n".join(("## The answers", "", _obedience(files), _order(files), _environments(files), ""))
+
+
+def _obedience(files: Files) -> str:
+    found = files.figures("study_baselines")
+    rows, parts = found["rows"], []
+    for red, name in FOES.items():
+        one = found["answers"][red]
+        general, ordered = rows["general"]["cells"][red]["100"], rows[one["best_row"]]["cells"][red]["100"]
+        cost = one["obedience"]
+        verdict = "cannot be told apart from it" if not cost["clear"] else "is behind it"
+        verdict = "is ahead of it" if cost["clear"] and cost["difference"] > 0 else verdict
+        parts.append(
+            f"against {name} the policy that follows its order (compliance {number(one['compliance']['iqm'], 3)}) has "
+            f"{span(ordered)} and the general one {span(general)}, so that it {verdict}: {signed(cost)}"
+        )
+    return f"* **What does obedience cost?** At equal transitions, {'; '.join(parts)}."
+
+
+def _order(files: Files) -> str:
+    line, meander = files.figures("workflow_table_bline"), files.figures("workflow_table_meander")
+    pair = line["pairs"][0]
+    long = files.figures("study_baselines")["answers"]
+    weak = meander["pairs"][0]
+    return (
+        f"* **Which order is best?** Against B_line every order with {pair['first']} before {pair['second']}: worth "
+        f"{pair['effect']:.2f} ± {pair['standard_error']:.2f} over all {line['workflows']} orders, each trained "
+        f"{line['replicates']} times as the search does; {line['ranking']['n_equal_to_best']} orders cannot be told from "
+        f"the best, and no other pair shows an effect. With sixty times as many transitions from scratch "
+        f"{signed(long['bline']['order'])}. Against Meander none: the largest effect is "
+        f"{weak['effect']:.2f} ± {weak['standard_error']:.2f}, and with long trainings {signed(long['meander']['order'])}."
+    )
+
+
+def _environments(files: Files) -> str:
+    found = files.figures("study_rollout")
+    quality, rows = found["equal_quality"], found["rows"]
+    one, many = rows["1 episode"]["followed"], rows["200 environments"]["followed"]
+    seconds = quality["seconds"]
+    words = (
+        f"an update per episode of one environment follows its order in {one['seeds']} of {one['of']} trainings, "
+        f"200 environments in {many['seeds']} of {many['of']}"
+    )
+    if quality["ratio_of_200"] is None:
+        return f"* **How much faster are 200 environments than 1?** They reach what 1 does not: {words}."
+    return (
+        f"* **How much faster are 200 environments than 1, at equal quality?** {number(quality['ratio_of_200'], 1)} times: "
+        f"{number(seconds['1 episode']['median'], 1)} against {number(seconds['200 environments']['median'], 1)} s until "
+        f"the order is followed with a return of {number(quality['return'], 1)}, the median of the best that one "
+        f"environment reached ({words})."
+    )
+
+
+def claims(files: Files) -> str:
+    """The documents' claims, each beside what was measured."""
+    rows = [
+        _claim_speed(files), _claim_noise(files), _claim_stable(files), _claim_memory(files), _claim_stop(files),
+        _claim_search(files),
+    ]  # fmt: skip
+    return "## What became of the documents' claims\n\n" + table(["claim", "measured here", "holds?"], rows)
+
+
+def _claim_speed(files: Files) -> list[str]:
+    rows = files.figures("study_rollout")["rows"]
+    one, some, many = (rows[k]["transitions_per_s"] for k in ("1 episode", "25 environments", "200 environments"))
+    holds = "yes" if some / one >= 8 else "in part"
+    return [
+        "25 environments train about 10 times faster than one",
+        f"transitions per second, alone on a core: {some / one:.1f} times with 25, {many / one:.0f} times with 200",
+        holds,
+    ]
+
+
+def _claim_noise(files: Files) -> list[str]:
+    found = files.figures("study_rollout")["gradients"]
+    middle = found[list(found)[1]]
+    one, some, many = (middle[k]["noise"]["iqm"] for k in ("1 episode", "25 environments", "200 environments"))
+    return [
+        "more environments give less noisy gradients",
+        f"noise of one batch's gradient over its length: {one:.1f}, with 25 {some:.1f}, with 200 {many:.1f} (the square "
+        f"root of the batch would give {one / 5:.1f} and {one / 200**0.5:.1f})",
+        "yes" if many < some < one else "no",
+    ]
+
+
+def _claim_stable(files: Files) -> list[str]:
+    rows = files.figures("study_rollout")["rows"]
+    parts, spreads = [], {}
+    for kind in ("1 episode", "25 environments", "200 environments"):
+        found = rows[kind]["equal_transitions"]["mean_return"]
+        spreads[kind] = found["high"] - found["low"]
+        parts.append(f"{kind} {span(found, 1)}")
+    ahead = rows["200 environments"]["equal_transitions"]["mean_return"]["iqm"]
+    best = max(rows, key=lambda kind: rows[kind]["equal_transitions"]["mean_return"]["iqm"])
+    spread = spreads["200 environments"] < spreads["1 episode"]
+    leads = ahead > rows["1 episode"]["equal_transitions"]["mean_return"]["iqm"]
+    holds = "yes" if spread and leads else "in part" if spread or leads else "no"
+    transitions = files.figures("study_rollout")["transitions"]
+    return [
+        "training is more stable and at least as good",
+        f"return after {transitions / 1e6:.2f} M transitions: {'; '.join(parts)}; best: {best}",
+        holds,
+    ]
+
+
+def _claim_memory(files: Files) -> list[str]:
+    rows = files.figures("study_rollout")["rows"]
+    one, many = (rows[kind]["peak_memory_mb"] for kind in ("1 episode", "200 environments"))
+    return [
+        "the same memory footprint",
+        f"peak of the process {one:,.0f} MB with one environment, {many:,.0f} MB with 200",
+        "yes" if many < 1.1 * one else "nearly" if many < 1.5 * one else "no",
+    ]
+
+
+def _claim_stop(files: Files) -> list[str]:
+    found = files.figures("study_ablation")["early_stopping"]
+    gains, parts = found["gain_of_going_on"], []
+    for name in gains:
+        on, off = (found[which][name]["transitions"]["iqm"] for which in ("on", "off"))
+        parts.append(f"{name}: {off / on:.0f} times the transitions bring {signed(gains[name])}")
+    return [
+        "stopping early by compliance saves work at no loss",
+        "; ".join(parts),
+        "no" if any(g["clear"] and g["difference"] > 0 for g in gains.values()) else "yes",
+    ]
+
+
+def _claim_search(files: Files) -> list[str]:
+    found = files.figures("study_ablation")["searches"]
+    parts = [
+        f"{name} {found[name]['enterprise_before_user_in_best']} of {found[name]['searches']}"
+        for name in ("gp-ucb", "random", "round-robin")
+    ]
+    right = {name: found[name]["enterprise_before_user_in_best"] for name in ("gp-ucb", "random", "round-robin")}
+    return [
+        "GP-UCB finds better orders than naive choice",
+        f"searches of {found['evaluations']} evaluations whose best order is one of the best half: {', '.join(parts)}",
+        "yes" if right["gp-ucb"] > max(right["random"], right["round-robin"]) else "not on this problem",
+    ]
+
+
+def again(files: Files) -> str:
+    """The commands, and how long they took."""
+    rows: list[list[str]] = []
+    total = 0.0
+    for name, study in STUDIES.items():
+        found: dict[str, Any] = files(f"study_{name}")
+        total += found["seconds_of_cells"]
+        rows.append([f"`{name}`", study.words, f"{found['cells']}", f"{found['seconds_of_cells'] / 60:.1f}"])
+    commands = "\n".join(f"workflow-rl study {name}" for name in STUDIES)
+    words = (
+        "A study that was stopped or killed goes on where it was when it is called again; studies share trainings. The "
+        "column counts a shared training in each of them.\n\n"
+    )
+    head = table(["study", "asks", "cells", "minutes of processes"], rows)
+    return (
+        f"## Again\n\n{words}{head}\nTogether {total / 60:.0f} minutes of processes, of which two run side by side.\n\n"
+        f"```bash\n{commands}\nworkflow-rl study --render\n```\n\nThe tables of the challenge's protocol come from "
+        "`python -m benchmarks.champion NAME` ([how the defenders work](champion.md)):\n\n```bash\n"
+        + "\n".join(f"python -m benchmarks.champion {name}" for name in CHAMPION)
+        + "\nworkflow-rl train --preset champion --edition leaderboard --run-dir runs/champion-leaderboard\n```\n"
+    )
+
+
+CHAMPION = ("original", "table", "cyborg", "editions", "wrapper", "clock", "repeat", "ppo")

@@ -1,0 +1,164 @@
+"""Sections of the page: the limit, the baselines, robustness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow_rl.studies.page_parts import EDITIONS, FOES, LENGTHS, Files, about, below, number, signed, span, table
+
+ROWS = {
+    "sleep": "never does anything",
+    "random": "random actions",
+    "reactive-restore": "restores the first host that looks compromised",
+    "greedy-restore": "greedy rule, best order: restores the host of highest priority that looks compromised",
+    "greedy-remove": "the same, but Remove where it looks like user access",
+    "sb3": "general PPO by stable-baselines3",
+    "general-short": "general PPO, as many transitions",
+    "general": "general PPO",
+    "universal": "universal policy, mean of all orders",
+    "order-as-searched": "follows the best order, as the search trains",
+    "order": "follows the best order, trained as general PPO",
+    "order-user-first": "the same with user first",
+    "expert": "expert: rules with a memory",
+    "champion": "champion: learned, with a memory",
+}
+
+
+def limit(files: Files) -> str:
+    """What perfect information could reach."""
+    found = files.figures("study_limit")
+    rows = []
+    for edition in EDITIONS:
+        one, other = found["bline"][edition], found["meander"][edition]
+        exact = [number(one["values"][int(n) - 1], 3) for n in LENGTHS]
+        rows.append([f"{edition}, B_line", "exact", *exact, _confirmed(one)])
+        cells = [f"{number(other['cells'][n]['mean'])} ± {other['cells'][n]['standard_error']:.2f}" for n in LENGTHS]
+        rows.append([f"{edition}, Meander", "estimate", *cells, "played"])
+    worst = max(
+        abs(cell["difference_in_standard_errors"])
+        for edition in EDITIONS
+        for cell in found["bline"][edition]["confirmed"].values()
+    )
+    states = " and ".join(f"{found['bline'][edition]['states']:,}" for edition in EDITIONS)
+    return (
+        "## The limit\n\nThe most that a defender could reach if it saw the true state, red's plans included, but not the "
+        "chance to come. Against B_line it is exact: dynamic programming over all states that can be reached "
+        f"({states} in the two editions), by the engine's own rules, for every length up to "
+        f"{found['bline']['current']['horizon']}. Playing the optimal policy in the engine gives the same, within "
+        f"{worst:.1f} standard errors. Against Meander it is the best cheating policy that was found: an estimate, "
+        "below which the true limit cannot lie. Figures in parentheses on this page are distances to this limit.\n\n"
+        + table(["edition, red agent", "", "30 steps", "50", "100", "simulated at 100"], rows)
+        + "\n"
+        + about(
+            files,
+            "limit",
+            "how close one can come without seeing the true state: part of the distance cannot be closed by anyone "
+            "who has only blue's observations.",
+        )
+    )
+
+
+def _confirmed(found: dict[str, Any]) -> str:
+    cell = found["confirmed"]["100"]
+    return f"{number(cell['mean'])} ± {cell['standard_error']:.2f}"
+
+
+def baselines(files: Files) -> str:
+    """The main table."""
+    found = files.figures("study_baselines")
+    rows = [_baseline(files, name, found["rows"][name]) for name in ROWS]
+    columns = ["defender", "B_line 30", "50", "100", "Meander 30", "50", "100", "Sleep", "compliance", "training, s"]
+    greedy = found["rows"]["greedy-restore"]
+    apart = {red: greedy["best_return"][red] - greedy["worst_return"][red] for red in FOES}
+    transitions = found["rows"]["general"]["transitions"]["bline"]
+    short = found["rows"]["sb3"]["transitions"]["bline"]
+    sb3 = found["answers"]
+    return (
+        "## Baselines\n\nReturns after so many steps, with the distance to the limit. Learned rows: trained against the "
+        f"opponent of the column, {found['rows']['general']['cells']['bline']['100']['seeds']} seeds each, "
+        f"{transitions / 1e6:.0f} million transitions where nothing else is said; Sleep: all of them. Compliance: "
+        f"against B_line, against Meander. {found['games']:,} games each.\n\n"
+        + table(columns, rows)
+        + f"\nThe greedy rule does not care about its order: the best and the worst of all 120 differ by "
+        f"{number(apart['bline'])} against B_line and {number(apart['meander'])} against Meander, for hardly ever does "
+        "more than one type look compromised. At equal transitions "
+        f"({short / 1e6:.0f} million) our general PPO less stable-baselines3's is {signed(sb3['bline']['sb3'], 0)} against "
+        f"B_line and {signed(sb3['meander']['sb3'], 0)} against Meander. The best order here is "
+        f"`{found['orders'][0]}`, the other one `{found['orders'][1]}`.\n\n"
+        + about(
+            files,
+            "baselines",
+            "stable-baselines3 with settings that were searched for, or with sixty million transitions, which would take "
+            "hours; its settings are its defaults but for the batch. Champion, expert and the universal policies were "
+            "not trained anew here. Five seeds give rough intervals.",
+        )
+    )
+
+
+def _baseline(files: Files, name: str, row: dict[str, Any]) -> list[str]:
+    cells = []
+    for red in FOES:
+        for length in LENGTHS:
+            one = row["cells"][red][length]
+            figure = span(one) if length == "100" else number(one["iqm"])
+            cells.append(f"{figure} {below(one['iqm'], files.limit('current', red, length))}")
+    kept = row.get("compliance")
+    compliance = ", ".join(number(kept[red]["iqm"], 3) for red in FOES) if kept else ""
+    seconds = row.get("seconds")
+    spent = ", ".join(number(seconds[red]["iqm"], 0) for red in FOES) if seconds else ""
+    return [ROWS[name], *cells, number(row["cells"]["sleep"]["100"]["iqm"]), compliance, spent]
+
+
+def robustness(files: Files) -> str:
+    """Policies where they were not trained."""
+    found = files.figures("study_robustness")
+    parts = []
+    for condition in next(iter(found["rows"].values())):
+        rows = []
+        for name, row in found["rows"].items():
+            cells = row[condition]
+            figures = [span(cells[red]["100"], 1) for red in ("bline", "meander", "mix")]
+            kept = cells.get("compliance")
+            figures.append(", ".join(number(kept[red]["iqm"], 2) for red in FOES) if kept else "")
+            rows.append([name.replace("bline", "B_line").replace("meander", "Meander"), *figures])
+        columns = ["defender", "B_line", "Meander", "half of each", "compliance"]
+        parts.append(f"**{condition[0].upper()}{condition[1:]}**, 100 steps:\n\n{table(columns, rows)}")
+    lengths = found["lengths"]
+    rows = [
+        [name.replace("bline", "B_line").replace("meander", "Meander")]
+        + [number(row["as trained"]["mix"][str(n)]["iqm"], 1) for n in lengths]
+        + [number(row["as trained"]["mix"][str(n)]["iqm"] / n, 3) for n in lengths[-2:]]
+        for name, row in found["rows"].items()
+    ]
+    columns = ["defender", *(f"{n} steps" for n in lengths), *(f"per step, {n}" for n in lengths[-2:])]
+    return (
+        "## Robustness\n\nPolicies against opponents, green agents, editions and lengths that they were not trained for.\n\n"
+        + "\n".join(parts)
+        + "\n**Length**, half of each opponent, as trained otherwise:\n\n"
+        + table(columns, rows)
+        + "\n"
+        + _robust_words(found)
+        + about(
+            files,
+            "robustness",
+            "opponents other than the three of the challenge, networks of another shape, or training that aims at "
+            "robustness other than the mix of two opponents. The champion and the expert are those of the current "
+            "edition throughout.",
+        )
+    )
+
+
+def _robust_words(found: dict[str, Any]) -> str:
+    """The one sentence that the tables add up to."""
+    rows = found["rows"]
+    special = {red: rows[f"general, trained against {red}"]["as trained"] for red in FOES}
+    mixed = rows["general, trained against bline,meander"]["as trained"]["mix"]["100"]
+    lost = {
+        "bline": special["meander"]["bline"]["100"]["iqm"] - special["bline"]["bline"]["100"]["iqm"],
+        "meander": special["bline"]["meander"]["100"]["iqm"] - special["meander"]["meander"]["100"]["iqm"],
+    }
+    return (
+        f"A general policy that meets the other opponent loses {number(-lost['bline'], 1)} against B_line and "
+        f"{number(-lost['meander'], 1)} against Meander compared with the one that was trained for it; one that was trained "
+        f"against both in turn has {span(mixed, 1)} against half of each.\n\n"
+    )
