@@ -12,7 +12,7 @@ which the engine itself plays on. Each reduction is exact:
   an exploit of its port fails whether it is still there or not.
 * What red remembers of a host's ports is void when each way to an exploit of it leads through a new scan that replaces
   it (where scans add to the memory: when no such way is left). A scan that comes back empty replaces nothing, but then
-  red has no session in the subnet before, cannot gain one before the exploit, and the exploit fails in any case.
+  the host is out of reach, and so it is void as well: red gains a session that opens the way only before a new scan.
 * A host never scanned counts as scanned without decoys: no line exploits a host before one has scanned it.
 * Pairs (memory, decoys) of a host are merged if they are bisimilar: equal chances of every outcome of an exploit, and
   merged pairs again after a scan, after a Restore and after whatever decoy can be placed (:func:`_merge`).
@@ -30,6 +30,7 @@ import numpy as np
 
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.effects import reachable
 from workflow_rl.engine.state import BLINE, FAILED, NOBODY, SUCCEEDED, State, reset_one
 from workflow_rl.engine.tables import (
     DRAW_RANGE,
@@ -98,7 +99,8 @@ def encode(s: State, t: Tables, r: Reduction) -> int:
         host = r.hosts[i]
         digit = wide(0)
         if has(touched, host):
-            ports = t.genuine_ports[host] if r.forgotten[line, done, i] else t.genuine_ports[host] | s.ports[host]
+            void = r.forgotten[line, done, i] or (t.scan_forgets and not reachable(s, t, t.subnet[host]))
+            ports = t.genuine_ports[host] if void else t.genuine_ports[host] | s.ports[host]
             decoys = 0 if r.idle[line, done, i] else s.decoys[host]
             kind = r.kinds[i, r.port_rank[i, ports], r.decoy_rank[i, decoys]]
             level = PRIVILEGED * has(s.privileged, host) + UNTRACED * has(s.untraced, host) + has(s.traced, host)
