@@ -22,6 +22,9 @@ ALLOWED = {
         "printing", "replay_command", "report_command", "run_store", "runs_command", "scenario", "search_command",
         "search_view", "tensorboard_log", "train_command", "train_task", "trainer", "watch_command", "watch_view",
     },
+    "studies": {
+        "config", "engine", "errors", "evaluation", "memory", "scenario", "scenario_file", "studies",
+    },
     "search_command": {
         "cluster", "config", "errors", "printing", "report_command", "run_search", "search_view",
     },

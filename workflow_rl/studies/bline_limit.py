@@ -1,0 +1,216 @@
+"""The limit of defence against B_line: what a defender reaches that sees everything, exactly, for every horizon.
+
+It knows the true state, what red remembers and will do next, and how many steps are left; it does not know the chance
+to come, so red's user host not before red scans it. The rules do not depend on the time, so that one pass backwards
+through the graph of all games (bline_graph.py) gives the best expected return for each number of steps to go. The
+optimal policy is then played in the engine's own games, which must return what the pass said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.engine import allocate, compile_tables
+from workflow_rl.engine.bits import wide
+from workflow_rl.engine.chance import sample, seed_one
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.effects import act_blue
+from workflow_rl.engine.state import BLINE, State, reset_one
+from workflow_rl.engine.step import step_one
+from workflow_rl.engine.tables import Tables
+from workflow_rl.errors import UserError
+from workflow_rl.evaluation import cell_of
+from workflow_rl.scenario import Scenario
+from workflow_rl.scenario_file import load_scenario
+from workflow_rl.studies.bline_graph import EARLY, EMPTY, STATES, UNKNOWN_STEPS, Graph, build, slot_of, worth_trying
+from workflow_rl.studies.bline_states import Reduction, decode, encode, reduction
+
+USERS = ("User1", "User2", "User3", "User4")
+TIE = 1e-9  # tenths by which an action must be better than one that comes before it
+PURPOSE = 9  # of the games, for their seeds
+
+
+class Solution(NamedTuple):
+    """The graph and what is best in it."""
+
+    graph: Graph
+    reduction: Reduction
+    tables: np.ndarray
+    values: np.ndarray  # (horizon + 1, states kept) float64: return of the states with so many steps to go, in tenths
+    choices: np.ndarray  # (horizon + 1, states) uint8: which of its moves
+
+
+@compiled
+def go_back(g: Graph, value: np.ndarray, after: np.ndarray, choice: np.ndarray) -> None:
+    """From the best returns with h steps to go (states,) to those with h + 1, and the moves that lead to them."""
+    for y in range(g.sizes[STATES]):
+        if g.first_outcome[y] != EMPTY:
+            total = g.reward[y]
+            for k in range(g.first_outcome[y], g.first_outcome[y] + g.n_outcomes[y]):
+                total += g.chance[k] * value[g.next[k]]
+            after[y] = total
+    for x in range(g.sizes[STATES]):
+        if g.first_move[x] >= 0:
+            best, chosen = -np.inf, 0
+            for k in range(g.n_moves[x]):
+                move = g.first_move[x] + k
+                this = after[g.after[move]] - g.price[move]
+                if this > best + TIE:
+                    best, chosen = this, k
+            value[x], choice[x] = best, chosen
+
+
+def solve(tables: np.ndarray, scenario: Scenario, horizon: int, keep_all: bool = False) -> Solution:
+    """The best play for every number of steps to go; values are kept of the states of the first steps, or of all."""
+    r = reduction(tables, scenario)
+    graph = build(tables, r, horizon)
+    n = int(graph.sizes[STATES])
+    value, after = np.zeros(n), np.zeros(n)
+    choices = np.zeros((horizon + 1, n), np.uint8)
+    values = np.zeros((horizon + 1, n if keep_all else int(graph.sizes[EARLY])))
+    for h in range(1, horizon + 1):
+        go_back(graph, value, after, choices[h])
+        values[h] = value[: values.shape[1]]
+    return Solution(graph, r, tables, values, choices)
+
+
+@compiled
+def best_action(s: State, t: Tables, g: Graph, r: Reduction, choice: np.ndarray, trial: np.ndarray) -> int:
+    """The optimal action in a state of a real game; EMPTY: the graph does not have the state.
+
+    The graph's own action may be meant for another decoy that is as good; then the action is taken that leads to where
+    it leads.
+    """
+    x = g.slots[slot_of(g.slots, g.keys, encode(s, t, r))]
+    if x == EMPTY or g.first_move[x] < 0:
+        return EMPTY
+    move = g.first_move[x] + choice[x]
+    wanted, action = g.keys[g.after[move]], wide(g.action[move])
+    other = -1
+    while True:
+        trial[0] = s
+        act_blue(trial[0], t, action)
+        if encode(trial[0], t, r) == wanted:
+            return action
+        other += 1
+        while other < t.n_actions and not (t.places[other] and worth_trying(s, t, other)):
+            other += 1
+        if other >= t.n_actions:
+            return EMPTY
+        action = other
+
+
+@compiled
+def play(
+    seeds: np.ndarray, tables: np.ndarray, g: Graph, r: Reduction, choices: np.ndarray, scratch: np.ndarray,
+    returns: np.ndarray, opening: np.ndarray,
+) -> int:  # fmt: skip
+    """Plays a game of each seed with sampled chance, as many steps as ``choices`` has rows after the first.
+
+    Returns the number of games played: all, unless one leaves the graph. The first actions are the same in all.
+    """
+    s, t = scratch[0], tables[0]
+    for i in range(seeds.shape[0]):
+        s.red = BLINE
+        seed_one(s, seeds[i])
+        reset_one(s, t)
+        total = 0
+        for h in range(choices.shape[0] - 1, 0, -1):
+            action = best_action(s, t, g, r, choices[h], scratch[1:])
+            if action == EMPTY:
+                return i
+            if s.step < opening.shape[0]:
+                opening[s.step] = action
+            total += step_one(s, t, action, sample(s))
+        returns[i] = total / 10
+    return seeds.shape[0]
+
+
+def simulate(solution: Solution, n_steps: int, games: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (games,) of the optimal policy in games of ``n_steps``, and its first actions."""
+    seeds = np.random.SeedSequence([seed, PURPOSE, n_steps]).generate_state(games, np.uint64)
+    returns, opening = np.empty(games), np.zeros(UNKNOWN_STEPS, np.int64)
+    choices = solution.choices[: n_steps + 1]
+    played = play(seeds, solution.tables, solution.graph, solution.reduction, choices, allocate(2), returns, opening)
+    assert played == games
+    return returns, opening
+
+
+def reached_by_user(solution: Solution, horizon: int) -> list[float]:
+    """What the best play reaches for each user host, in their order; it is the same play until red draws the host."""
+    g, x, spent = solution.graph, 0, 0.0
+    for h in range(horizon, horizon - UNKNOWN_STEPS, -1):
+        move = int(g.first_move[x]) + int(solution.choices[h, x])
+        y = int(g.after[move])
+        spent += float(g.reward[y]) - float(g.price[move])
+        coming = g.next[g.first_outcome[y] : g.first_outcome[y] + int(g.n_outcomes[y])]  # at last one for each host
+        x = int(coming[0])
+    reached: list[float] = ((spent + solution.values[horizon - UNKNOWN_STEPS, coming]) / 10).tolist()
+    return reached
+
+
+def bline_limit(
+    edition: str = "current",
+    horizon: int = max(CHALLENGE_LENGTHS),
+    users: Sequence[str] = USERS,
+    games: int = 20_000,
+    seed: int = 0,
+    lengths: Sequence[int] = CHALLENGE_LENGTHS,
+) -> dict[str, Any]:
+    """The exact limit of defence against B_line for each horizon up to ``horizon``, and games that confirm it.
+
+    Args:
+        edition: the rules.
+        horizon: the longest; games of no more steps are looked at.
+        users: the hosts from which red draws its user host; fewer than all is another, quicker question.
+        games: how many confirm each length.
+        seed: of these games.
+        lengths: those confirmed, as far as the horizon allows; if none, the horizon itself.
+
+    Returns:
+        ``values`` for 1 .. horizon steps; ``by_user``: what the best play reaches for each user host; ``confirmed``:
+        the mean of the games beside the exact value, and how the best play begins; ``states``, ``seconds``.
+    """
+    began = time.perf_counter()
+    if horizon <= UNKNOWN_STEPS:
+        raise UserError(f"the horizon must be more than {UNKNOWN_STEPS} steps, not {horizon}.")
+    scenario = load_scenario()
+    tables = compile_tables(scenario, edition)
+    if not users or set(users) - set(scenario.red.bline.users):
+        raise UserError(
+            f"the user hosts must be some of {', '.join(scenario.red.bline.users)}, not {', '.join(users)}."
+        )
+    tables["bline_users"] = sum(1 << scenario.host_names.index(user) for user in set(users))
+    solution = solve(tables, scenario, horizon)
+    values = (solution.values[1:, 0] / 10).tolist()
+    lengths = [length for length in lengths if length <= horizon] or [horizon]
+    hosts = sorted(set(users), key=scenario.host_names.index)
+    return {
+        "edition": edition,
+        "horizon": horizon,
+        "values": values,
+        "states": int(solution.graph.sizes[STATES]),
+        "by_user": {
+            str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
+        },
+        "confirmed": {str(length): _confirm(solution, scenario, length, games, seed) for length in lengths},
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def _confirm(solution: Solution, scenario: Scenario, length: int, games: int, seed: int) -> dict[str, Any]:
+    returns, opening = simulate(solution, length, games, seed)
+    cell, exact = cell_of(returns), float(solution.values[length, 0]) / 10
+    return {
+        "mean": cell.mean,
+        "standard_error": cell.standard_error,
+        "exact": exact,
+        "difference_in_standard_errors": (cell.mean - exact) / cell.standard_error,
+        "games": games,
+        "opening": [" ".join(scenario.action_parts(action)).strip() for action in opening.tolist()],
+    }
