@@ -107,6 +107,17 @@ def test_the_end_of_an_episode_starts_the_rate_at_zero_again(compliance: Complia
     assert step(compliance, scenario, USER, "User3") == pytest.approx(30.0)
 
 
+def test_a_reward_per_fix_is_paid_for_every_counted_fix(scenario: Scenario) -> None:
+    """For comparison with the potential, which pays nothing for the second compliant fix in a row."""
+    compliance = Compliance(scenario, ORDER.indices()[None], alignment_lambda=3.0, per_fix=True)
+    assert step(compliance, scenario, USER, "User3") == 3.0
+    assert step(compliance, scenario, USER, "User3") == 3.0
+    assert step(compliance, scenario, ENTERPRISE, "User3") == -3.0
+    assert step(compliance, scenario, USER) == 0.0
+    assert step(compliance, scenario, -1, "User3") == 0.0
+    assert compliance.rates().tolist() == [pytest.approx(2 / 3)]
+
+
 def test_each_environment_has_its_own_workflow(scenario: Scenario) -> None:
     other = Workflow.parse("enterprise,user,op_server,op_host,defender")
     both = Compliance(scenario, np.stack([ORDER.indices(), other.indices()]), alignment_lambda=10.0)

@@ -140,9 +140,13 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
     """The same actions for the same generator state, the same rewards, alignment rewards and episodes."""
     workflows, seen = all_workflows()[:n_workflows], View(view, actions)
     config = small("auto", red_agent="meander", alignment_lambda=20.0, view=view, actions=actions)
+    config = replace(config, alignment="per-fix" if actions == "full" else "potential")
     config = replace(config, anchor=0.1 if seen.remembers else 0.0)
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
-    fast = Collector(6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, seen.remembers)
+    fast = Collector(
+        6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, seen.remembers,
+        per_fix=config.alignment == "per-fix",
+    )  # fmt: skip
     plain = PlainCollector.of(config, workflows, (1,))
     for batch in range(3):
         left, right = (collector.collect(ppo, seen.remembers and batch == 1) for collector in (fast, plain))
@@ -158,6 +162,21 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
             assert np.array_equal(np.sort(mine[name]), np.sort(theirs[name]))
         assert np.sort(mine["total"]) == pytest.approx(np.sort(theirs["total"]), abs=1e-4)
         assert np.array_equal(fast.last_keys(), plain.last_keys())
+
+
+@pytest.mark.parametrize("entropy", [0.0, 0.01])
+def test_the_gradient_that_is_measured_is_the_one_that_is_followed(entropy: float) -> None:
+    """The first epoch's, of the actor; and measuring changes nothing that is learnt."""
+    buffer = random_batch(5, 4, 30, 12, 2)
+    last = buffer.keys[np.zeros(4, int)]
+    looked, plain = (learner("plain", torch.float64, 2, lr=1e-3, epochs=1, entropy=entropy) for _ in range(2))
+    measured = looked.gradient(buffer, last)
+    looked.scale[:] = 0.0  # as before it was measured
+    for ppo in (looked, plain):
+        ppo.update(buffer, last)
+    followed = torch.cat([p.grad.ravel() for p in plain.net.actor.parameters() if p.grad is not None])
+    assert np.allclose(measured, followed.numpy(), rtol=1e-9, atol=1e-15)
+    assert torch.equal(gradients(looked), gradients(plain))
 
 
 def test_the_compiled_actor_is_the_networks_own() -> None:

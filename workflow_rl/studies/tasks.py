@@ -1,10 +1,15 @@
 """The tasks of cells by name. Each is called with the place where it may keep a policy, and its arguments."""
 
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.studies import bline_limit as exact
 from workflow_rl.studies.games import play, play_greedy, play_universal
 from workflow_rl.studies.searches import search
 from workflow_rl.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
 
 __all__ = [
+    "bline_limit",
     "gradient_noise",
     "play",
     "play_greedy",
@@ -15,3 +20,8 @@ __all__ = [
     "train_untold",
     "watch_training",
 ]
+
+
+def bline_limit(place: Path, **arguments: Any) -> dict[str, Any]:  # noqa: ARG001
+    """The exact limit against B_line."""
+    return exact.bline_limit(**arguments)

@@ -1,0 +1,292 @@
+"""Studies: their quick forms, what happens when they are killed, and the page that is made of their results."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+from workflow_rl.errors import UserError
+from workflow_rl.policy_evaluation import evaluate_policy_file
+from workflow_rl.results import read_result_file, write_result
+from workflow_rl.studies.cells import Cell, Laboratory
+from workflow_rl.studies.games import greedy_priority, play, play_games
+from workflow_rl.studies.page import render
+from workflow_rl.studies.registry import STUDIES
+from workflow_rl.studies.rollouts import _equal_quality, at_seconds, at_transitions, first_followed
+from workflow_rl.studies.statistics import difference, interquartile_mean, of_games, summary
+from workflow_rl.studies.trainings import _noise
+from workflow_rl.train_task import UNIVERSAL_POLICIES
+from workflow_rl.workflow import Workflow
+
+ORDER = "enterprise,op_server,user,defender,op_host"
+
+
+def study(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "workflow_rl.cli", "study", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+def in_folder(folder: Path) -> list[str]:
+    return ["--folder", str(folder), "--results", str(folder)]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The result files of all studies in their quick form."""
+    folder = tmp_path_factory.mktemp("quick")
+    done = study("all", "--quick", *in_folder(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    paths = json.loads(done.stdout.splitlines()[-1])["results"]
+    assert [Path(path).name for path in paths] == [f"study_{name}.json" for name in STUDIES]
+    return {name: read_result_file(folder / f"study_{name}.json") for name in STUDIES}
+
+
+def shape(value: Any) -> Any:
+    """Names and kinds of everything in a result, so that two can be compared whatever their figures."""
+    if isinstance(value, dict):
+        return {name: shape(item) for name, item in value.items()}
+    return "list" if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.xdist_group("studies")
+class TestQuickForms:
+    def test_every_study_writes_how_it_was_made_and_by_which_seeds(self, quick: dict[str, dict[str, Any]]) -> None:
+        for name, found in quick.items():
+            assert found["command"] == f"workflow-rl study {name} --quick"
+            assert found["quick"] is True
+            assert found["seeds"]
+            assert found["commits_of_cells"]
+            assert found["cells"] > 0
+            assert set(found["machine"]) == {"processor", "cores", "python"}
+
+    def test_a_quick_form_has_the_rows_of_the_stored_result(self, quick: dict[str, dict[str, Any]]) -> None:
+        """What differs is how many sizes, strengths and lengths are tried, not what is said about each."""
+        stored = {name: read_result_file(ROOT / "benchmarks" / "results" / f"study_{name}.json") for name in STUDIES}
+        mine, theirs = (found["baselines"]["figures"]["rows"] for found in (quick, stored))
+        assert shape(mine) == shape(theirs)
+        for name in ("ablation", "scaling", "limit", "rollout", "robustness"):
+            assert set(quick[name]["figures"]) == set(stored[name]["figures"]), name
+
+    def test_learned_rows_have_a_figure_of_each_seed_within_its_interval(
+        self, quick: dict[str, dict[str, Any]]
+    ) -> None:
+        rows = quick["baselines"]["figures"]["rows"]
+        for name in ("general", "order", "order-user-first", "order-as-searched", "sb3", "universal"):
+            cell = rows[name]["cells"]["bline"]["100"]
+            assert cell["seeds"] == len(cell["values"]) == 2
+            assert cell["low"] <= cell["iqm"] <= cell["high"]
+
+    def test_a_rule_by_name_has_the_return_that_evaluate_gives_it(self, quick: dict[str, dict[str, Any]]) -> None:
+        rows = quick["baselines"]["figures"]["rows"]
+        assert rows["sleep"]["cells"]["sleep"]["100"]["iqm"] == 0
+        assert rows["sleep"]["cells"]["bline"]["100"]["iqm"] < -900
+        assert -16 < rows["expert"]["cells"]["bline"]["100"]["iqm"] < -10
+
+    def test_the_page_refuses_results_of_quick_forms(self, quick: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+        assert quick
+        write_result(tmp_path, "study_baselines", "x", {}, quick=True)
+        with pytest.raises(UserError, match="quick form"):
+            render(tmp_path, tmp_path / "page.md")
+
+    def test_a_study_that_was_killed_goes_on_and_finds_the_same(
+        self, quick: dict[str, dict[str, Any]], tmp_path: Path
+    ) -> None:
+        """Killed without grace once some cells are done; those are not made again, the figures are the same."""
+        command = [sys.executable, "-m", "workflow_rl.cli", "study", "robustness", "--quick", *in_folder(tmp_path)]
+        child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
+        give_up = time.monotonic() + 240
+        while len(list((tmp_path / "cells").glob("*.json"))) < 3 and time.monotonic() < give_up:
+            time.sleep(0.05)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").glob("*.json")}
+        assert len(kept) >= 3
+        assert not (tmp_path / "study_robustness.json").exists()
+        again = study("robustness", "--quick", *in_folder(tmp_path))
+        assert again.returncode == 0, again.stderr
+        assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+        assert read_result_file(tmp_path / "study_robustness.json")["figures"] == quick["robustness"]["figures"]
+
+
+def test_the_page_of_results_is_up_to_date() -> None:
+    """Written anew by ``workflow-rl study --render`` whenever a result changes; never by hand."""
+    page = ROOT / "docs" / "results.md"
+    assert render(ROOT / "benchmarks" / "results", page) == page.read_text(encoding="utf-8")
+
+
+def test_the_page_changes_with_the_figures(tmp_path: Path) -> None:
+    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    page = ROOT / "docs" / "results.md"
+    before = render(tmp_path, page)
+    path = tmp_path / "study_baselines.json"
+    found = json.loads(path.read_text())
+    found["figures"]["rows"]["general"]["cells"]["bline"]["100"]["iqm"] = -12.34
+    path.write_text(json.dumps(found))
+    changed = [line for line in render(tmp_path, page).splitlines() if line not in before.splitlines()]
+    assert any(line.startswith("| general PPO |") and "-12.34" in line for line in changed)
+
+
+def test_bad_input_is_one_sentence() -> None:
+    cases = {
+        ("nothing",): "unknown study 'nothing'; allowed: baselines, rollout, ablation, robustness, scaling, limit.",
+        ("--render", "--quick"): "the page is made from complete results; leave --quick out.",
+        (
+            "--render",
+            "--results",
+            "nowhere",
+        ): "nowhere/study_baselines.json is missing; the study that writes it has not been run to its end.",
+        ("limit", "--jobs", "0"): "jobs must be from 1 to 1000, not 0.",
+        ("limit", "--folder", "/proc/x"): "/proc/x: cannot write there (No such file or directory).",
+    }
+    for arguments, sentence in cases.items():
+        done = study(*arguments)
+        assert (done.returncode, done.stderr.strip()) == (2, f"Error: {sentence}"), arguments
+
+
+def test_without_a_name_the_studies_are_listed() -> None:
+    done = study()
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in STUDIES)
+
+
+def laboratory(folder: Path) -> Laboratory:
+    return Laboratory(folder, 1, lambda _: None)
+
+
+def write_cell(folder: Path, cell: Cell, outcome: Any) -> Path:
+    path = folder / "cells" / f"{cell.key}.json"
+    path.parent.mkdir(exist_ok=True)
+    kept = {"task": cell.task, "arguments": cell.arguments, "commit": "abc", "seconds": 1.5, "outcome": outcome}
+    path.write_text(json.dumps(kept))
+    return path
+
+
+def test_a_cell_that_is_kept_is_not_made_again(tmp_path: Path) -> None:
+    cell = Cell("play", {"blue": "nobody"})  # could not be made at all
+    write_cell(tmp_path, cell, {"x": 1})
+    lab = laboratory(tmp_path)
+    with lab.held():
+        assert lab.ask([cell, cell]) == [{"x": 1}, {"x": 1}]
+    assert lab.spent == {cell.key: 1.5}
+    assert lab.commits == {"abc"}
+
+
+def test_other_arguments_are_another_cell() -> None:
+    keys = {Cell("play", {"seed": 1}).key, Cell("play", {"seed": 2}).key, Cell("train", {"seed": 1}).key}
+    assert len(keys) == 3
+    assert Cell("play", {"a": 1, "b": 2}).key == Cell("play", {"b": 2, "a": 1}).key
+
+
+def test_a_damaged_cell_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    cell = Cell("play", {"seed": 1})
+    path = write_cell(tmp_path, cell, 1)
+    path.write_text("{")
+    lab = laboratory(tmp_path)
+    with lab.held(), pytest.raises(UserError, match=r"is damaged .* remove it to have it made again"):
+        lab.ask([cell])
+    write_cell(tmp_path, Cell("play", {"seed": 2}), 1).rename(path)
+    with lab.held(), pytest.raises(UserError, match="holds another cell"):
+        lab.ask([cell])
+
+
+def test_two_studies_cannot_work_in_one_folder(tmp_path: Path) -> None:
+    with laboratory(tmp_path).held():
+        done = study("limit", "--quick", *in_folder(tmp_path))
+    assert (done.returncode, done.stderr.strip()) == (2, f"Error: {tmp_path} is in use by another process.")
+
+
+def test_the_interquartile_mean_leaves_a_quarter_out_at_each_end() -> None:
+    assert interquartile_mean(np.array([0.0, 10, 20, 30, 1000])) == 20
+    assert interquartile_mean(np.array([-900.0, 1, 2, 3, 4, 5, 6, 900])) == 3.5
+    assert interquartile_mean(np.array([1.0, 3.0])) == 2
+
+
+def test_an_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    """Of the interquartile mean of 20 normal values, whose truth is 0."""
+    generator = np.random.default_rng(0)
+    found = [summary(generator.normal(size=20).tolist()) for _ in range(300)]
+    assert 0.88 < np.mean([one["low"] <= 0 <= one["high"] for one in found]) < 0.98
+    assert summary([1.0, 2.0, 4.0]) == summary([1.0, 2.0, 4.0])
+
+
+def test_a_difference_is_clear_only_where_its_interval_leaves_out_zero() -> None:
+    apart = difference([5.0, 5.1, 5.2, 4.9, 5.0], [1.0, 1.1, 0.9, 1.0, 1.05])
+    assert apart["clear"]
+    assert 3.8 < apart["low"] < apart["difference"] < apart["high"] < 4.3
+    assert not difference([1.0, 9.0, 5.0], [2.0, 8.0, 5.0])["clear"]
+    assert of_games(-3.0, 0.5)["low"] == pytest.approx(-3.98)
+
+
+def test_the_greedy_rule_takes_the_host_of_highest_priority_that_looks_compromised() -> None:
+    """Beliefs: bits 2 and 3 of a host's four; User is 2, Unknown 1, Privileged 3; User0 is left alone."""
+    enterprise0, op_server0, user0, user2 = 1, 7, 8, 10
+    user, privileged = 2 << 2, 3 << 2
+    packed = np.array(
+        [0, privileged << 4 * user0, privileged << 4 * user2 | user << 4 * enterprise0, user << 4 * op_server0, 3 << 4]
+    )
+    generator = np.random.default_rng(0)
+    restore, remove = 132, 15
+    first = greedy_priority(Workflow.parse(ORDER), remove_users=True)
+    assert first(packed, generator).tolist() == [0, 0, remove + enterprise0, remove + op_server0, 0]
+    last = greedy_priority(Workflow.parse("user,op_server,enterprise,defender,op_host"), remove_users=False)
+    assert last(packed, generator).tolist() == [0, 0, restore + user2, restore + op_server0, 0]
+
+
+def test_games_of_a_study_agree_with_those_of_evaluate() -> None:
+    """Other games of the same policy: returns and compliance within four standard errors."""
+    path = UNIVERSAL_POLICIES / "universal-bline-0.safetensors"
+    mine = play(path, "universal:bline-0", ["bline"], 400, 1, workflow=ORDER)["bline"]
+    theirs = evaluate_policy_file(path, ["bline"], "current", 400, 2, False, ORDER, lambda _: None)
+    for length, cell in mine["returns"].items():
+        other = theirs["cells"]["bline"][length]
+        error = np.hypot(cell["standard_error"], other["standard_error"])
+        assert abs(cell["mean"] - other["mean"]) < 4 * error
+    assert mine["compliance"] == pytest.approx(theirs["compliance"]["bline"]["compliance"], abs=0.01)
+    assert mine["counted_fixes"] == pytest.approx(theirs["compliance"]["bline"]["counted_fixes"], rel=0.1)
+
+
+def test_games_do_not_depend_on_how_many_are_played_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = greedy_priority(Workflow.parse(ORDER), remove_users=False)
+    whole = play_games(rule, "meander", "current", (20, 40), 60, 3)
+    monkeypatch.setattr("workflow_rl.studies.games.BATCH", 25)
+    assert play_games(rule, "meander", "current", (20, 40), 60, 3) == whole
+
+
+def curve(*looks: tuple[int, float, float, float]) -> dict[str, Any]:
+    names = ("transitions", "seconds", "mean_return", "compliance")
+    return {"looks": [dict(zip(names, look, strict=True)) for look in looks]}
+
+
+def test_equal_quality_is_what_the_sequential_trainer_reached_with_its_order_followed() -> None:
+    slow = [curve((10, 1.0, -20.0, 0.5), (20, 5.0, -60.0, 0.96), (40, 9.0, -50.0, 0.97)), curve((10, 1.0, -10.0, 0.2))]
+    fast = [curve((10, 0.1, -55.0, 0.99), (20, 0.5, -45.0, 0.99)), curve((10, 0.1, -40.0, 0.9), (20, 1.5, -30.0, 0.96))]
+    found = _equal_quality({"1 episode": slow, "200 environments": fast})
+    assert found["return"] == -50
+    assert found["sequential_seeds"] == 1
+    assert found["seconds"]["200 environments"] == {"seeds": 2, "of": 2, "median": 1.0}
+    assert found["ratio_of_200"] == 9.0
+    assert _equal_quality({"1 episode": slow[1:], "200 environments": fast})["ratio_of_200"] is None
+    assert at_transitions(slow[0], 15)["seconds"] == 5.0
+    assert at_seconds(slow[0], 5.5)["transitions"] == 40
+    assert first_followed(slow[1]) is None
+
+
+def test_gradient_noise_falls_with_the_root_of_the_batch() -> None:
+    generator = np.random.default_rng(0)
+    true = generator.normal(size=50)
+    large, small = (true + generator.normal(size=(400, 50)) * spread for spread in (0.1, 1.0))
+    expected = np.sqrt(50) / np.linalg.norm(true)
+    assert _noise(small, large)["noise"] == pytest.approx(expected, rel=0.05)
+    assert _noise(large, large)["noise"] == pytest.approx(expected / 10, rel=0.05)
+    assert _noise(large, large)["cosine"] > 0.99
