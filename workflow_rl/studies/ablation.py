@@ -12,8 +12,8 @@ from workflow_rl.studies.statistics import difference, summary
 
 RED = "bline"
 ORDERS = {"enterprise first": ENTERPRISE_FIRST, "user first": USER_FIRST}
-STRENGTHS = (0.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-PER_FIX = (0.3, 1.0, 3.0, 10.0)
+STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0)
+PER_FIX = (0.3, 1.0, 5.0)
 EPISODES = 200  # per environment of the trainings from scratch: 4 million transitions
 FIGURES = ("mean_return", "compliance", "counted_fixes", "transitions", "seconds")
 
@@ -99,7 +99,7 @@ def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
 
 def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
     """One policy for all 120 orders, told its order or not; and one order alone, where telling is of no use."""
-    episodes = 5 if quick else 200
+    episodes = 5 if quick else 100
     values = {"red_agent": RED, "max_episodes": episodes, "min_episodes": episodes, "n_eval_episodes": 100}
     names = ("mean_return", "compliance", "worst_compliance", "followed", "counted_fixes", "seconds")
     found: dict[str, Any] = {"episodes": episodes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
 from workflow_rl.studies.cells import Cell
@@ -12,15 +13,19 @@ from workflow_rl.studies.statistics import summary
 
 LENGTHS = (30, 50, 100, 500)
 MIXED = "bline,meander"
-CONDITIONS = {  # what is different from the games that a policy was trained on
-    "as trained": {},
+AS_TRAINED = "as trained"
+CONDITIONS: dict[str, dict[str, str]] = {  # what is different from the games that a policy was trained on
+    AS_TRAINED: {},
     "acting green": {"green": "active"},
     "leaderboard edition": {"edition": "leaderboard"},
 }
 
 
 def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Every policy under every condition against every red agent, and against the mix of both attackers."""
+    """Every policy under every condition against every red agent, and against the mix of both attackers.
+
+    Games longer than those of the challenge are played under the conditions of the training only.
+    """
     games, lengths = (20, (30, 50)) if quick else (1000, LENGTHS)
     policies: dict[str, tuple[str, list[str]]] = {"champion": ("", ["champion"]), "expert": ("", ["expert"])}
     for red in ("bline", "meander", MIXED):
@@ -33,9 +38,10 @@ def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
     for name, (workflow, blues) in policies.items():
         rows[name] = {}
         for condition, values in CONDITIONS.items():
-            common = {"reds": list(RED_AGENTS), "games": games, "seed": GAMES_SEED + 1, "lengths": list(lengths)}
+            steps = lengths if condition == AS_TRAINED else lengths[: len(CHALLENGE_LENGTHS)]
+            common = {"reds": list(RED_AGENTS), "games": games, "seed": GAMES_SEED + 1, "lengths": list(steps)}
             cells = [Cell("play", common | {"blue": blue, "workflow": workflow} | values) for blue in blues]
-            rows[name][condition] = _figures(ask(cells), lengths, bool(workflow))
+            rows[name][condition] = _figures(ask(cells), steps, bool(workflow))
     return {"games": games, "games_seed": GAMES_SEED + 1, "lengths": list(lengths), "rows": rows}
 
 
