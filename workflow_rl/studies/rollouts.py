@@ -141,7 +141,7 @@ def _gradients(ask: Ask, quick: bool) -> dict[str, Any]:
                 "values": {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "seed": seed},
                 "after": list(held),
                 "batches": {kind: list(size) for kind, size in KINDS.items()},
-                "repeats": 4 if quick else 40,
+                "repeats": 4 if quick else 24,
             },
         )
         for seed in seeds(quick)

@@ -9,7 +9,7 @@ from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.statistics import summary
 
 RED = "bline"
-SIZES = (1, 4, 16, 64, 200, 256, 1024, 4096)
+SIZES = (1, 4, 16, 64, 200, 1024, 4096)
 JOBS = (1, 2, 4)
 FOLLOWED, MOST_SECONDS = 0.95, 40.0
 
