@@ -138,7 +138,8 @@ class Laboratory:
 
 
 def _workers(jobs: int) -> ProcessPoolExecutor:
-    """Processes that end with this one."""
+    """Processes of one thread each, that end with this one."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by those that are started: idle threads would wait busily
     return ProcessPoolExecutor(jobs, get_context("spawn"), end_with, (os.getpid(),))
 
 
