@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 
-from workflow_rl.engine import STATE_DTYPE, Draw, allocate, compile_tables, force
+from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT
 from workflow_rl.engine.state import NO_EXPLOIT
 from workflow_rl.engine.step import reset_envs, step_envs_with
+from workflow_rl.engine.tables import DRAW_RANGE
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import evaluate, reference_policy
+from workflow_rl.evaluation import cell_of, evaluate, reference_policy
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import STATES
 from workflow_rl.studies.bline_limit import Solution, bline_limit, simulate, solve
 from workflow_rl.studies.bline_states import keys_of
+from workflow_rl.studies.meander_estimate import Rules, meander_estimate, returns_of
+from workflow_rl.studies.meander_rules import Patience
 
 EDITIONS = ("current", "leaderboard")
-HORIZON = 18  # B_line needs 15 steps to its last line
-N_DRAWS = 2**32
+HORIZON = 17  # B_line needs 15 steps to its last line
+N_ACTIONS, N_EXPLOITS = 145, 8
 
 
 @cache
@@ -42,38 +44,37 @@ def rows_of(states: np.ndarray, solved: Solution) -> np.ndarray:
 
 
 def games_of_a_careless_defender(solved: Solution, n_games: int, seed: int) -> list[np.ndarray]:
-    """True states, unreduced, before each step: a defender that often sleeps and else does anything at all."""
+    """True states, unreduced, before each step: some defenders do nothing, some anything at all, some in between."""
     generator, states, rewards = np.random.default_rng(seed), allocate(n_games), np.zeros(n_games)
     reset_envs(states, solved.tables, np.ones(n_games, bool), np.arange(n_games, dtype=np.uint64), True)
     seen = []
     for _ in range(HORIZON - 1):
         seen.append(states.copy())
-        actions = generator.integers(145, size=n_games)
+        actions = generator.integers(N_ACTIONS, size=n_games)
         actions[generator.random(n_games) < np.linspace(0, 1, n_games)] = 0
-        step_envs_with(states, solved.tables, actions, generator.integers(N_DRAWS, size=(n_games, 4)), rewards)
+        step_envs_with(states, solved.tables, actions, generator.integers(DRAW_RANGE, size=(n_games, 4)), rewards)
     return seen
 
 
 def every_outcome(states: np.ndarray, tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For states (n,), next states (n, 145, k), rewards in tenths, and chances, 0 where chance cannot have it so."""
-    users = [i for i in range(13) if int(tables["bline_users"][0]) >> i & 1]
-    draws = np.array(list(itertools.product(users, range(8), (0, 1), (ABSENT,))))
-    shape = (len(states), 145, len(draws))
+    """Of states (n,): next states (n, actions, draws), rewards in tenths, and chances: 0 for what cannot be drawn."""
+    users = [host for host in range(13) if int(tables["bline_users"][0]) >> host & 1]
+    draws = np.array(list(itertools.product(users, range(N_EXPLOITS), (0, 1), (ABSENT,))))
+    shape = (len(states), N_ACTIONS, len(draws))
     after = np.broadcast_to(states[:, None, None], shape).reshape(-1).copy()
-    actions = np.broadcast_to(np.arange(145)[:, None], shape).reshape(-1).copy()
-    forced = force(np.broadcast_to(draws, (*shape, 4)).reshape(-1, 4).copy())
+    actions = np.broadcast_to(np.arange(N_ACTIONS)[:, None], shape).reshape(-1).copy()
     rewards = np.zeros(len(after))
-    step_envs_with(after, tables, actions, forced, rewards)
-    after, rewards, forced = after.reshape(shape), rewards.reshape(shape), -1 - forced.reshape(*shape, 4)
+    step_envs_with(after, tables, actions, force(np.broadcast_to(draws, (*shape, 4)).reshape(-1, 4)), rewards)
+    after, rewards = after.reshape(shape), rewards.reshape(shape)
     possible = after["irregular"] == 0
-    drawn = after["exploit"] != NO_EXPLOIT
-    exploit, best = forced[..., Draw.EXPLOIT], np.where(possible, after["exploit"], 99).min(axis=2, keepdims=True)
-    n_options = np.array([[len(set(e[p].tolist())) for e, p in zip(*row, strict=True)] for row in zip(exploit, possible, strict=True)])
-    others = np.maximum(n_options[..., None] - 1, 1)
-    chances = np.where(exploit == best, np.where(n_options[..., None] == 1, 1.0, 0.75), 0.25 / others)
-    chances = np.where(drawn, chances, 1 / 8)
-    detected = np.where(after["detected"] == 1, 0.95, np.where(after["detected"] == 0, 0.05, 0.5))
-    chances = chances * detected * np.where(states["user"][:, None, None] < 0, 0.25, 0.25) * possible
+    by_exploit = possible.reshape(*shape[:2], len(users), N_EXPLOITS, 2)[:, :, 0].any(axis=3)
+    n_options, best = by_exploit.sum(axis=2)[..., None], by_exploit.argmax(axis=2)[..., None]
+    taken = np.where(
+        n_options == 1, 1.0, np.where(draws[:, Draw.EXPLOIT] == best, 0.75, 0.25 / (n_options - 1 + 1e-99))
+    )
+    exploit = np.where(after["exploit"] == NO_EXPLOIT, 1 / N_EXPLOITS, taken)
+    detected = np.choose(after["detected"] + 1, [0.5, 0.05, 0.95])
+    chances = possible * exploit * detected / len(users)
     assert np.allclose(chances.sum(axis=2), 1)
     return after, 10 * rewards, chances
 
@@ -83,11 +84,70 @@ def test_the_values_solve_bellmans_equation_of_the_unreduced_game_with_all_145_a
     """With no steps to go the value is 0; so by induction the values are the optimum, where this holds."""
     solved = solution(edition)
     lines = set()
-    for step, states in enumerate(games_of_a_careless_defender(solved, 12, seed=5)):
+    for step, states in enumerate(games_of_a_careless_defender(solved, 8, seed=5)):
         after, rewards, chances = every_outcome(states, solved.tables)
         here, there = rows_of(states, solved), rows_of(after.reshape(-1), solved).reshape(after.shape)
         lines |= set(states["line"].tolist())
+        assert (solved.graph.first_move[here] >= 0).all()
         for to_go in range(1, HORIZON - step + 1):
             best = (chances * (rewards + solved.values[to_go - 1, there])).sum(axis=2).max(axis=1)
             assert np.allclose(best, solved.values[to_go, here], rtol=0, atol=1e-6)
     assert lines == set(range(15))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_optimal_policy_returns_its_value_in_games_of_the_engine(edition: str) -> None:
+    for length in (9, HORIZON):
+        cell = cell_of(simulate(solution(edition), length, games=4000, seed=1)[0])
+        exact = solution(edition).values[length, 0] / 10
+        assert abs(cell.mean - exact) < 4 * cell.standard_error
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_no_defender_that_must_look_beats_the_limit(edition: str) -> None:
+    values = solution(edition).values[:, 0] / 10
+    assert (np.diff(values) <= 0).all()
+    for name in ("sleep", "reactive-restore", "reactive-remove", "expert"):
+        blue = reference_policy(name, edition=edition)
+        for length, cell in evaluate(blue, "bline", edition, 1000, (5, 11, HORIZON), seed=2).items():
+            assert cell.mean < values[length] + 4 * cell.standard_error
+
+
+def test_the_study_of_one_user_host_has_every_horizon_and_its_confirmation() -> None:
+    result = bline_limit("leaderboard", 60, ("User4",), games=2000)
+    assert len(result["values"]) == 60
+    assert list(result["confirmed"]) == ["30", "50"]
+    for length, cell in result["confirmed"].items():
+        assert cell["exact"] == result["values"][int(length) - 1]
+        assert result["by_user"][length] == {"User4": pytest.approx(cell["exact"])}
+        assert abs(cell["difference_in_standard_errors"]) < 4
+    assert result["states"] < solution("leaderboard").graph.sizes[STATES]
+
+
+def test_questions_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(UserError, match="not User0"):
+        bline_limit("current", 10, ("User0",))
+    with pytest.raises(UserError, match="more than 2 steps"):
+        bline_limit("current", 2)
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_against_meander_the_cheating_rules_are_far_ahead_of_the_expert(edition: str) -> None:
+    result = meander_estimate(edition, games=4000, seed=5, ahead_games=0)
+    expert = evaluate(reference_policy("expert", edition=edition), "meander", edition, 1000)
+    for length, cell in expert.items():
+        assert result["cells"][str(length)]["mean"] > cell.mean + 4 * cell.standard_error
+    assert result["kind"] == "estimate"
+    assert result["cells"] == meander_estimate(edition, games=4000, seed=5, ahead_games=0)["cells"]
+
+
+def test_looking_ahead_mends_rules_that_were_spoiled() -> None:
+    """Else it would mean nothing that it finds no better action than those of the rules."""
+    tables = compile_tables(load_scenario(), "current")
+    spoiled = Rules(tables, False, Patience(clean=99, keep=99))
+    usual, changes = returns_of(spoiled, 30, 40, seed=3)
+    assert changes == 0
+    ahead, changes = returns_of(spoiled, 30, 40, seed=3, ahead=True)
+    cell = cell_of(ahead - usual)
+    assert changes > 40
+    assert cell.mean > 4 * cell.standard_error

@@ -28,7 +28,7 @@ from workflow_rl.evaluation import cell_of
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import EARLY, EMPTY, STATES, UNKNOWN_STEPS, Graph, build, slot_of, worth_trying
-from workflow_rl.studies.bline_states import Reduction, decode, encode, reduction
+from workflow_rl.studies.bline_states import Reduction, encode, reduction
 
 USERS = ("User1", "User2", "User3", "User4")
 TIE = 1e-9  # tenths by which an action must be better than one that comes before it

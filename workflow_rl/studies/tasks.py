@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.studies import bline_limit as exact
+from workflow_rl.studies import meander_estimate as estimate
 from workflow_rl.studies.games import play, play_greedy, play_universal
 from workflow_rl.studies.searches import search
 from workflow_rl.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
@@ -11,6 +12,7 @@ from workflow_rl.studies.trainings import gradient_noise, train, train_sb3, trai
 __all__ = [
     "bline_limit",
     "gradient_noise",
+    "meander_estimate",
     "play",
     "play_greedy",
     "play_universal",
@@ -25,3 +27,8 @@ __all__ = [
 def bline_limit(place: Path, **arguments: Any) -> dict[str, Any]:  # noqa: ARG001
     """The exact limit against B_line."""
     return exact.bline_limit(**arguments)
+
+
+def meander_estimate(place: Path, **arguments: Any) -> dict[str, Any]:  # noqa: ARG001
+    """The best that was found against Meander."""
+    return estimate.meander_estimate(**arguments)
