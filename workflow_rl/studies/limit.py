@@ -13,16 +13,15 @@ HORIZON = 100
 
 def limit(ask: Ask, quick: bool) -> dict[str, Any]:
     """B_line: the exact optimum for every horizon, confirmed by games; Meander: the best cheating policy found."""
-    horizon, games = (8, 200) if quick else (HORIZON, 20_000)
+    horizon, games, ahead = (8, 200, 0) if quick else (HORIZON, 20_000, 100)
     exact = ask(
         [
             Cell("bline_limit", {"edition": edition, "horizon": horizon, "games": games, "seed": GAMES_SEED + 2})
             for edition in EDITIONS
         ]
     )
-    estimates = ask(
-        [Cell("meander_estimate", {"edition": edition, "games": games, "seed": GAMES_SEED + 2}) for edition in EDITIONS]
-    )
+    common = {"games": games, "seed": GAMES_SEED + 2, "ahead_games": ahead}
+    estimates = ask([Cell("meander_estimate", {"edition": edition} | common) for edition in EDITIONS])
     return {
         "bline": dict(zip(EDITIONS, exact, strict=True)),
         "meander": dict(zip(EDITIONS, estimates, strict=True)),
