@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.studies.baselines import ENTERPRISE_FIRST, USER_FIRST, Ask, seeds
+from workflow_rl.studies.baselines import ENTERPRISE_FIRST, USER_FIRST, Ask, seeds, small
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.statistics import difference, summary
 
@@ -36,11 +36,14 @@ def _episodes(quick: bool) -> int:
     return 5 if quick else EPISODES
 
 
+def _values(order: str, seed: int, quick: bool) -> dict[str, Any]:
+    return {"workflow": order, "red_agent": RED, "seed": seed} | small(quick)
+
+
 def _trained(ask: Ask, quick: bool, order: str, **values: Any) -> dict[str, Any]:
     """Figures of one setting over all seeds, on fresh games."""
     cells = [
-        Cell("train", {"preset": "workflow", "values": {"workflow": order, "red_agent": RED, "seed": seed} | values})
-        for seed in seeds(quick)
+        Cell("train", {"preset": "workflow", "values": _values(order, seed, quick) | values}) for seed in seeds(quick)
     ]
     found = ask(cells)
     return {name: summary([one[name] for one in found]) for name in FIGURES}
@@ -81,7 +84,7 @@ def _by_start(ask: Ask, quick: bool, values: dict[str, Any], start: str = "unive
     for name, order in ORDERS.items():
         cells = []
         for seed in seeds(quick):
-            own = {"workflow": order, "red_agent": RED, "seed": seed}
+            own = _values(order, seed, quick)
             own["warm_start"] = f"universal:{seed}" if start == "universal" else start
             cells.append(Cell("train", {"preset": "workflow", "values": own | values}))
         rows = ask(cells)
@@ -100,7 +103,12 @@ def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
 def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
     """One policy for all 120 orders, told its order or not; and one order alone, where telling is of no use."""
     episodes = 5 if quick else 100
-    values = {"red_agent": RED, "max_episodes": episodes, "min_episodes": episodes, "n_eval_episodes": 100}
+    values = {
+        "red_agent": RED,
+        "max_episodes": episodes,
+        "min_episodes": episodes,
+        "n_eval_episodes": 2 if quick else 100,
+    }
     names = ("mean_return", "compliance", "worst_compliance", "followed", "counted_fixes", "seconds")
     found: dict[str, Any] = {"episodes": episodes}
     for told in (True, False):
@@ -131,7 +139,7 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
     for name, plan in plans.items():
         cells = [
             Cell("search", {"options": [*plan, *common, "--seed", str(seed)], "jobs": 2}, alone=True)
-            for seed in seeds(quick)
+            for seed in (seeds(quick)[:1] if quick else seeds(quick))
         ]
         rows = ask(cells)
         effects = [_effect(row) for row in rows]

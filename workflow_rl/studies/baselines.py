@@ -26,23 +26,29 @@ def seeds(quick: bool) -> range:
     return range(2 if quick else 5)
 
 
+def small(quick: bool) -> dict[str, int]:
+    """Settings that make a training of a quick form short."""
+    return {"n_envs": 20, "n_eval_episodes": 20} if quick else {}
+
+
 def general_cell(red: str, seed: int, quick: bool, episodes: int = 3000) -> Cell:
     """A general policy; studies share these trainings."""
     values = {"red_agent": red, "seed": seed, "max_episodes": 5 if quick else episodes}
-    return Cell("train", {"preset": "general", "values": values})
+    return Cell("train", {"preset": "general", "values": values | small(quick)})
 
 
 def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     """A policy that follows an order: trained as a general one, from scratch, but for the alignment reward."""
     episodes = 5 if quick else 3000
     values = {"workflow": order, "red_agent": red, "seed": seed, "alignment_lambda": 30.0}
-    return Cell("train", {"preset": "general", "values": values | {"max_episodes": episodes, "min_episodes": episodes}})
+    values |= {"max_episodes": episodes, "min_episodes": episodes}
+    return Cell("train", {"preset": "general", "values": values | small(quick)})
 
 
-def search_cell(order: str, red: str, seed: int) -> Cell:
+def search_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     """A training as the default search makes it."""
     values = {"workflow": order, "red_agent": red, "seed": seed, "warm_start": f"universal:{seed}"}
-    return Cell("train", {"preset": "workflow", "values": values})
+    return Cell("train", {"preset": "workflow", "values": values | small(quick)})
 
 
 def games_cell(blue: str, games: int, workflow: str = "") -> Cell:
@@ -58,7 +64,7 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
     names: dict[str, tuple[str, Callable[[str, int], Cell]]] = {
         "general": ("", lambda red, seed: general_cell(red, seed, quick)),
         "general-short": ("", lambda red, seed: general_cell(red, seed, quick, SB3_EPISODES)),
-        "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed)),
+        "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order": (ENTERPRISE_FIRST, lambda red, seed: order_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
     }
