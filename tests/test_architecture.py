@@ -249,7 +249,7 @@ def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:
 def test_the_map_of_the_house_names_every_room() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for path in FILES:
-        if room(path) not in ("", "engine"):
+        if room(path) not in ("", "engine") and path.name != "__init__.py":
             assert f"`{path.name}`" in text, f"{path.name} is missing from the map in CONTRIBUTING.md"
 
 
