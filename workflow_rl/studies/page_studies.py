@@ -46,7 +46,8 @@ def limit(files: Files) -> str:
         f"({states} in the two editions), by the engine's own rules, for every length up to "
         f"{found['bline']['current']['horizon']}. Playing the optimal policy in the engine gives the same, within "
         f"{worst:.1f} standard errors. Against Meander it is the best cheating policy that was found: an estimate, "
-        "below which the true limit cannot lie. Figures in parentheses on this page are distances to this limit.\n\n"
+        f"below which the true limit cannot lie. {_ahead(found['meander'])} Figures in parentheses on this page are distances "
+        "to this limit.\n\n"
         + table(["edition, red agent", "", "30 steps", "50", "100", "simulated at 100"], rows)
         + "\n"
         + about(
@@ -55,6 +56,28 @@ def limit(files: Files) -> str:
             "how close one can come without seeing the true state: part of the distance cannot be closed by anyone "
             "who has only blue's observations.",
         )
+    )
+
+
+def _ahead(found: dict[str, Any]) -> str:
+    """Whether looking one step ahead improved on the estimate."""
+    parts = [
+        f"{found[edition]['ahead']['gain']:+.2f} ± {found[edition]['ahead']['standard_error']:.2f} ({edition})"
+        for edition in EDITIONS
+    ]
+    games, length = (found[EDITIONS[0]]["ahead"][name] for name in ("games", "length"))
+    return f"Looking one step ahead, by many games from each state, changes it by {', '.join(parts)} in {games} games of {length} steps."
+
+
+def _greedy_words(apart: dict[str, float]) -> str:
+    if not any(apart.values()):
+        return (
+            "The greedy rule does not care about its order: all 120 play the same games, for red makes one host look "
+            "compromised at a time and the rule fixes it at once."
+        )
+    return (
+        f"For the greedy rule the best and the worst of all 120 orders differ by {number(apart['bline'])} against B_line and "
+        f"{number(apart['meander'])} against Meander."
     )
 
 
@@ -79,9 +102,7 @@ def baselines(files: Files) -> str:
         f"{transitions / 1e6:.0f} million transitions where nothing else is said; Sleep: all of them. Compliance: "
         f"against B_line, against Meander. {found['games']:,} games each.\n\n"
         + table(columns, rows)
-        + f"\nThe greedy rule does not care about its order: the best and the worst of all 120 differ by "
-        f"{number(apart['bline'])} against B_line and {number(apart['meander'])} against Meander, for hardly ever does "
-        "more than one type look compromised. At equal transitions "
+        + f"\n{_greedy_words(apart)} At equal transitions "
         f"({short / 1e6:.0f} million) our general PPO less stable-baselines3's is {signed(sb3['bline']['sb3'], 0)} against "
         f"B_line and {signed(sb3['meander']['sb3'], 0)} against Meander. The best order here is "
         f"`{found['orders'][0]}`, the other one `{found['orders'][1]}`.\n\n"
