@@ -34,7 +34,7 @@ TOGETHER = {
 LONG_FIRST = ("test_docs.py", "test_training.py", "test_mutants.py", "test_cli.py")  # so that no process ends alone
 
 
-class Together(LoadScopeScheduling):
+class Together(LoadScopeScheduling):  # type: ignore[misc]
     """Groups of files first, the largest before the others; then test by test."""
 
     def _split_scope(self, nodeid: str) -> str:

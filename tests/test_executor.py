@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import time
@@ -36,7 +37,7 @@ def connected() -> Iterator[str]:
     import ray
 
     address = three_nodes()
-    ray.init(address, log_to_driver=False, logging_level="error")
+    ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     yield address
     ray.shutdown()
 
