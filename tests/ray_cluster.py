@@ -24,6 +24,16 @@ def three_nodes() -> str:
     return str(_cluster.address)
 
 
+def wait_for_the_end_of_the_connection() -> None:
+    """An executor leaves Ray in the background; what is freed meanwhile can end the process, and so can a fork."""
+    import ray
+
+    end = time.monotonic() + 60
+    while ray.is_initialized():
+        assert time.monotonic() < end, "still connected"
+        time.sleep(0.02)
+
+
 def add_node() -> None:
     """A further node of one CPU."""
     _cluster.add_node(num_cpus=1)

@@ -18,7 +18,14 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run
-from tests.ray_cluster import add_node, kill_busy_node, processes, three_nodes, trainers
+from tests.ray_cluster import (
+    add_node,
+    kill_busy_node,
+    processes,
+    three_nodes,
+    trainers,
+    wait_for_the_end_of_the_connection,
+)
 from workflow_rl.cluster import RayCluster
 from workflow_rl.config import make_config
 from workflow_rl.errors import UserError
@@ -147,7 +154,7 @@ def test_a_driver_that_is_killed_goes_on_on_the_cluster_and_then_on_one_machine_
     wait_for(lambda: evaluated(path) >= 4)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    finish(start("--resume", path, "--jobs", "3", "--no-report"))
+    finish(start("--resume", path, "--jobs", "1", "--no-report"))
     assert result_of(path) == result_of(left_alone)
     events = read_events(path)
     assert sum(event["kind"] == "resumed" for event in events) == 2
@@ -199,11 +206,12 @@ def test_the_search_of_the_documents_runs_on_a_cluster_and_says_what_processes_w
     heard = list[dict[str, Any]]()
     results = []
     for name, executor in (("processes", None), ("ray", RayCluster(three_nodes(), jobs=2))):
-        trainer = ParallelWorkflowRLTrainer(run_dir=tmp_path / name, jobs=2, **settings)
+        trainer = ParallelWorkflowRLTrainer(run_dir=tmp_path / name, jobs=1, **settings)
         results.append(trainer.run_workflow_search(heard.append, executor))
         assert result_of(tmp_path / name) == {figure: results[-1][figure] for figure in FIGURES}
     assert {figure: results[0][figure] for figure in FIGURES} == {figure: results[1][figure] for figure in FIGURES}
     assert "Ray cluster of 3 nodes: room for 3 trainings at once." in [event.get("text") for event in heard]
+    wait_for_the_end_of_the_connection()
 
 
 @pytest.mark.parametrize(
@@ -252,6 +260,7 @@ def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_
     wait_for(lambda: not trainers("7-7"), 30)  # closing has ended it, and the connection
     with RayCluster(three_nodes()) as third:
         assert third.room == 3
+    wait_for_the_end_of_the_connection()
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,14 +39,21 @@ def connected() -> Iterator[str]:
     address = three_nodes()
     ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     yield address
+    gc.collect()
     ray.shutdown()
 
 
+@pytest.fixture
+def n_processes() -> int:
+    """Of an executor with processes of this machine; each takes seconds to start."""
+    return 1
+
+
 @pytest.fixture(params=["processes", "ray"])
-def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Executor]:
-    """Two processes, or three nodes with room for one training each."""
+def executor(request: pytest.FixtureRequest, n_processes: int, tmp_path: Path) -> Iterator[Executor]:
+    """Some processes, or three nodes with room for one training each."""
     if request.param == "processes":
-        made: Executor = WorkerPool(2, tmp_path / "workers.log")
+        made: Executor = WorkerPool(n_processes, tmp_path / "workers.log")
     else:
         made = RayCluster(request.getfixturevalue("connected"), checkpoint_seconds=0.0)
     yield made
@@ -105,6 +112,7 @@ def until_there_is_a_checkpoint(executor: Executor, task: Task, seconds: float =
         assert time.monotonic() < end, "no checkpoint"
 
 
+@pytest.mark.parametrize("n_processes", [2])
 def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing_after_a_failure_ends_the_others(
     executor: Executor, tmp_path: Path
 ) -> None:
