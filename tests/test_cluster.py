@@ -257,7 +257,8 @@ def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_
             second.submit(Task("0-0", tmp_path / "run", far))
         wait_for(lambda: (report := first.report(0.1)) is not None and report.kind == "progress")
         assert trainers("7-7")
-    wait_for(lambda: not trainers("7-7"), 30)  # closing has ended it, and the connection
+    wait_for_the_end_of_the_connection()
+    wait_for(lambda: not trainers("7-7"), 30)  # closing has ended it
     with RayCluster(three_nodes()) as third:
         assert third.room == 3
     wait_for_the_end_of_the_connection()
