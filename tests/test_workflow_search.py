@@ -167,7 +167,7 @@ def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
 ) -> None:
     path, rng, kills = tmp_path / "run", random.Random(0), 0
     process = start("search", *options(), "--run-dir", path, "--jobs", "2")
-    for trainings in (2, 7):  # kill as soon as so many are done, of eight
+    for trainings in (1, 4, 7):  # kill as soon as so many are done, of eight
         wait_for(lambda n=trainings: len(list(path.glob("trainings/*/result.json"))) >= n)
         time.sleep(rng.uniform(0.0, 0.2))
         process.kill()
@@ -175,7 +175,7 @@ def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
         if not (path / "result.json").exists():
             process = start("search", "--resume", path, "--jobs", str(rng.choice([1, 2])))
     assert process.wait(timeout=300) in (0, -signal.SIGKILL)
-    assert kills == 2
+    assert kills >= 2
     result = json.loads((path / "result.json").read_text())
     assert comparable(result) == comparable(searched[1])
     events = read_events(path)
