@@ -108,6 +108,7 @@ def test_an_interrupt_ends_cleanly_with_a_word() -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job would ignore it
     )
     while cpu_seconds(process.pid) < 4.0:  # starting takes one or two: it plays
+        assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
