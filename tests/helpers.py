@@ -30,7 +30,7 @@ def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
     """Runs ``workflow-rl`` with ``arguments`` in a process of its own.
 
     It is forked from that of the tests, which has imported and compiled everything: seconds less for each of some
-    hundred runs. With an ``environment`` it is a new process; so are those of the documents' commands
+    hundred runs. With an ``environment`` it is a new process; so are those of the README's commands
     (tests/test_docs.py) and of every test that is about starts, signals or caches.
     """
     words = [str(argument) for argument in arguments]

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from workflow_rl import cluster
+
 NODES = 3
 _cluster: Any = None
 
@@ -17,11 +19,19 @@ def three_nodes() -> str:
     if _cluster is None:
         from ray.cluster_utils import Cluster
 
-        _cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        head = {"num_cpus": 1, "include_dashboard": False}
+        system = {"worker_niceness": 0}  # Ray's 15 would wait for all other tests
+        _cluster = Cluster(initialize_head=True, head_node_args=head | {"_system_config": system})
         atexit.register(_cluster.shutdown)
     while len(_cluster.list_all_nodes()) < NODES:
         add_node()
     return str(_cluster.address)
+
+
+def wait_for_the_end_of_the_connection() -> None:
+    """An executor leaves Ray in the background; if its trainings are forgotten meanwhile, Ray ends this process."""
+    assert cluster._connection.acquire(timeout=60), "still connected"
+    cluster._connection.release()
 
 
 def add_node() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,16 +18,25 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run
-from tests.ray_cluster import add_node, kill_busy_node, processes, three_nodes, trainers
+from tests.ray_cluster import (
+    add_node,
+    kill_busy_node,
+    processes,
+    three_nodes,
+    trainers,
+    wait_for_the_end_of_the_connection,
+)
 from workflow_rl.cluster import RayCluster
+from workflow_rl.config import make_config
+from workflow_rl.errors import UserError
+from workflow_rl.executor import Executor, Report, Task
 from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import read_config, read_events
 from workflow_rl.worker import train_in
-
-pytestmark = pytest.mark.xdist_group("ray")  # one process of the tests has the cluster
+from workflow_rl.workflow import all_workflows
 
 SMALL: dict[str, Any] = {
-    "n_workflows": 12, "replicates": 1, "n_initial": 4, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
+    "n_workflows": 8, "replicates": 1, "n_initial": 3, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
     "steady_updates": 1, "n_eval_episodes": 20,
 }  # fmt: skip
 NEW_PROCESS: dict[str, Any] = {"PYTHONHASHSEED": "0"}  # not a fork of this one, which may be connected to Ray
@@ -65,11 +76,31 @@ def result_of(path: Path) -> dict[str, Any]:
     return {name: result[name] for name in FIGURES}
 
 
+class Here(Executor):
+    """Trains in this process, one after the other."""
+
+    room = 1
+
+    def __init__(self) -> None:
+        self.tasks = deque[Task]()
+
+    def submit(self, task: Task) -> None:
+        self.tasks.append(task)
+
+    def report(self, timeout: float) -> Report | None:
+        assert timeout > 0
+        task = self.tasks.popleft()
+        return Report(task.name, "done", train_in(task.path, task.config))
+
+    def close(self) -> None:
+        self.tasks.clear()
+
+
 @pytest.fixture(scope="module")
 def left_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A search on three nodes to which nothing happens."""
+    """A search without Ray to which nothing happens."""
     path = tmp_path_factory.mktemp("cluster") / "run"
-    finish(start("--ray", three_nodes(), *options(in_flight=6), "--run-dir", path))
+    ParallelWorkflowRLTrainer(run_dir=path, in_flight=4, **SMALL).run_workflow_search(executor=Here())
     return path
 
 
@@ -77,9 +108,9 @@ def assert_whole(path: Path) -> None:
     """Every evaluation was suggested once and done once, and all trainings are those of one process without Ray."""
     events = read_events(path)
     for kind in ("suggestion", "evaluation"):
-        assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(12))
+        assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(8))
     trainings = sorted((path / "trainings").iterdir())
-    assert [training.name for training in trainings] == [f"{i:03d}-0" for i in range(12)]
+    assert [training.name for training in trainings] == [f"{i:03d}-0" for i in range(8)]
     for training in trainings:
         here = path / "here" / training.name
         train_in(here, read_config(training))
@@ -114,21 +145,21 @@ def test_a_driver_that_is_killed_goes_on_on_the_cluster_and_then_on_one_machine_
     left_alone: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "run"
-    process = start("--ray", three_nodes(), *options(in_flight=6), "--run-dir", path)
+    process = start("--ray", three_nodes(), *options(in_flight=4), "--run-dir", path)
     wait_for(lambda: evaluated(path) >= 2)
     process.kill()
     assert process.wait() == -signal.SIGKILL
     wait_for(lambda: not trainers(), 30)  # the trainings end with their driver
     process = start("--resume", path, "--ray", three_nodes(), "--no-report")
-    wait_for(lambda: evaluated(path) >= 6)
+    wait_for(lambda: evaluated(path) >= 4)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    finish(start("--resume", path, "--jobs", "3", "--no-report"))
+    finish(start("--resume", path, "--jobs", "1", "--no-report"))
     assert result_of(path) == result_of(left_alone)
     events = read_events(path)
     assert sum(event["kind"] == "resumed" for event in events) == 2
     for kind in ("suggestion", "evaluation"):
-        assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(12))
+        assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(8))
 
 
 def descendants(pid: int) -> set[int]:
@@ -175,11 +206,12 @@ def test_the_search_of_the_documents_runs_on_a_cluster_and_says_what_processes_w
     heard = list[dict[str, Any]]()
     results = []
     for name, executor in (("processes", None), ("ray", RayCluster(three_nodes(), jobs=2))):
-        trainer = ParallelWorkflowRLTrainer(run_dir=tmp_path / name, jobs=2, **settings)
+        trainer = ParallelWorkflowRLTrainer(run_dir=tmp_path / name, jobs=1, **settings)
         results.append(trainer.run_workflow_search(heard.append, executor))
         assert result_of(tmp_path / name) == {figure: results[-1][figure] for figure in FIGURES}
     assert {figure: results[0][figure] for figure in FIGURES} == {figure: results[1][figure] for figure in FIGURES}
     assert "Ray cluster of 3 nodes: room for 3 trainings at once." in [event.get("text") for event in heard]
+    wait_for_the_end_of_the_connection()
 
 
 @pytest.mark.parametrize(
@@ -206,6 +238,30 @@ def test_a_cluster_without_room_and_a_search_that_cannot_be_are_refused_and_leav
     assert_refused(crowded, "no machine has room for a training")
     assert_refused(run("search", *where, "--warm-start", "nowhere", **NEW_PROCESS), "nowhere")
     assert not (tmp_path / "run").exists()
+
+
+def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_while(tmp_path: Path) -> None:
+    for wrong, complaint in (
+        ({"jobs": 0}, "jobs must be from 1 to 1000, not 0"),
+        ({"gpus": 1.5}, "a fraction of at least 0.001 or whole, not 1.5"),
+        ({"cpus": math.nan}, "cpus per evaluation must be a number"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            RayCluster("local", **wrong)
+    far = make_config("workflow", workflow=str(all_workflows()[0]), warm_start="universal:0", n_envs=20,
+                      max_episodes=5000, min_episodes=5000)  # fmt: skip
+    with RayCluster(three_nodes()) as first:
+        assert first.room == 3
+        first.submit(Task("7-7", tmp_path / "far", far))
+        with RayCluster(three_nodes()) as second, pytest.raises(UserError, match="one at a time"):
+            second.submit(Task("0-0", tmp_path / "run", far))
+        wait_for(lambda: (report := first.report(0.1)) is not None and report.kind == "progress")
+        assert trainers("7-7")
+    wait_for_the_end_of_the_connection()
+    wait_for(lambda: not trainers("7-7"), 30)  # closing has ended it
+    with RayCluster(three_nodes()) as third:
+        assert third.room == 3
+    wait_for_the_end_of_the_connection()
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

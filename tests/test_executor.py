@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import gc
+import logging
 import os
 import signal
 import time
@@ -23,8 +24,6 @@ from workflow_rl.run_store import Run, read_events, read_result
 from workflow_rl.worker import train_in
 from workflow_rl.worker_pool import WorkerPool
 
-pytestmark = pytest.mark.xdist_group("ray")  # one process of the tests has the cluster
-
 SMALL: dict[str, Any] = {
     "workflow": "user,enterprise,op_server,op_host,defender", "warm_start": "universal:0", "n_envs": 20,
     "max_episodes": 4, "min_episodes": 2, "steady_updates": 1, "n_eval_episodes": 20, "checkpoint_updates": 1,
@@ -32,14 +31,33 @@ SMALL: dict[str, Any] = {
 LONG = SMALL | {"max_episodes": 150, "min_episodes": 150}
 
 
+@pytest.fixture(scope="module")
+def connected() -> Iterator[str]:
+    """A connection to the cluster that several executors use: its processes are started once."""
+    import ray
+
+    address = three_nodes()
+    ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    yield address
+    gc.collect()
+    ray.shutdown()
+
+
+@pytest.fixture
+def n_processes() -> int:
+    """Of an executor with processes of this machine; each takes seconds to start."""
+    return 1
+
+
 @pytest.fixture(params=["processes", "ray"])
-def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Executor]:
-    """Two processes, or three nodes with room for one training each."""
+def executor(request: pytest.FixtureRequest, n_processes: int, tmp_path: Path) -> Iterator[Executor]:
+    """Some processes, or three nodes with room for one training each."""
     if request.param == "processes":
-        made: Executor = WorkerPool(2, tmp_path / "workers.log")
+        made: Executor = WorkerPool(n_processes, tmp_path / "workers.log")
     else:
-        made = RayCluster(three_nodes(), checkpoint_seconds=0.0)
+        made = RayCluster(request.getfixturevalue("connected"), checkpoint_seconds=0.0)
     yield made
+    gc.collect()  # what Ray gave us must be gone before the connection is
     made.close()
 
 
@@ -67,6 +85,12 @@ def trained_here(path: Path, values: TrainConfig) -> bytes:
     return (path / "policy.safetensors").read_bytes()
 
 
+@pytest.fixture(scope="module")
+def long_training(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The policy of the long training without any executor."""
+    return trained_here(tmp_path_factory.mktemp("long") / "here", config(LONG))
+
+
 def trainer_of(executor: Executor, name: str) -> int:
     """The process that trains ``name``."""
     if isinstance(executor, WorkerPool):
@@ -88,7 +112,8 @@ def until_there_is_a_checkpoint(executor: Executor, task: Task, seconds: float =
         assert time.monotonic() < end, "no checkpoint"
 
 
-def test_trainings_have_the_results_and_files_that_they_have_without_an_executor(
+@pytest.mark.parametrize("n_processes", [2])
+def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing_after_a_failure_ends_the_others(
     executor: Executor, tmp_path: Path
 ) -> None:
     tasks = [Task(f"{seed}-0", tmp_path / "run" / f"{seed}", config(seed=seed)) for seed in range(3)]
@@ -109,19 +134,30 @@ def test_trainings_have_the_results_and_files_that_they_have_without_an_executor
     assert {report.kind for report in heard} <= {"progress", "done", "machines"}
     assert executor.room in (2, 3)
 
-
-def test_a_training_that_is_done_is_answered_from_its_directory(executor: Executor, tmp_path: Path) -> None:
-    task = Task("0-0", tmp_path / "run", config())
-    trained_here(task.path, task.config)
-    before = {path.name: path.stat().st_mtime_ns for path in task.path.iterdir()}
-    executor.submit(task)
+    done = Task("3-0", tmp_path / "here" / "0", config())  # answered from its directory
+    before = {path.name: path.stat().st_mtime_ns for path in done.path.iterdir()}
+    executor.submit(done)
     results, _ = until_done(executor, 1)
-    assert results["0-0"]["mean_return"] == (read_result(task.path) or {})["mean_return"]
-    assert {path.name: path.stat().st_mtime_ns for path in task.path.iterdir()} == before
+    assert results["3-0"]["mean_return"] == (read_result(done.path) or {})["mean_return"]
+    assert {path.name: path.stat().st_mtime_ns for path in done.path.iterdir()} == before
+
+    far = LONG | {"max_episodes": 5000, "min_episodes": 5000}
+    executor.submit(Task("7-7", tmp_path / "far", config(far)))
+    hear(executor, "progress")
+    pid = trainer_of(executor, "7-7")
+    executor.submit(Task("4-0", tmp_path / "wrong", replace(config(), red_agent="bob")))
+    with pytest.raises(UserError, match="bob"):  # what a user can mend is said in one sentence
+        until_done(executor, 1)
+    executor.close()
+    end = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and "training 7-7" in Path(f"/proc/{pid}/cmdline").read_text():
+        assert time.monotonic() < end, "it still trains"
+        time.sleep(0.05)
+    executor.close()  # again does no harm
 
 
 def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoint(
-    executor: Executor, tmp_path: Path
+    executor: Executor, long_training: bytes, tmp_path: Path
 ) -> None:
     task = Task("0-0", tmp_path / "run", config(LONG))
     executor.submit(task)
@@ -132,28 +168,22 @@ def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoi
     assert [report.name for report in restarts] == ["0-0"]
     updates = [event["update"] for event in read_events(task.path)]
     assert updates == list(range(1, len(updates) + 1))
-    assert (task.path / "policy.safetensors").read_bytes() == trained_here(tmp_path / "here", task.config)
+    assert (task.path / "policy.safetensors").read_bytes() == long_training
 
 
-def test_what_one_executor_left_unfinished_the_other_one_finishes(executor: Executor, tmp_path: Path) -> None:
+def test_what_one_executor_left_unfinished_the_other_one_finishes(
+    executor: Executor, connected: str, long_training: bytes, tmp_path: Path
+) -> None:
     task = Task("0-0", tmp_path / "run", config(LONG))
     executor.submit(task)
     until_there_is_a_checkpoint(executor, task)
     executor.close()
     assert read_result(task.path) is None
-    other: Executor = (
-        RayCluster(three_nodes()) if isinstance(executor, WorkerPool) else WorkerPool(1, tmp_path / "other.log")
-    )
+    other: Executor = RayCluster(connected) if isinstance(executor, WorkerPool) else WorkerPool(1, tmp_path / "log")
     other.submit(task)
     until_done(other, 1)
     other.close()
-    assert (task.path / "policy.safetensors").read_bytes() == trained_here(tmp_path / "here", task.config)
-
-
-def test_what_a_user_can_mend_is_said_in_one_sentence(executor: Executor, tmp_path: Path) -> None:
-    executor.submit(Task("0-0", tmp_path / "run", replace(config(), red_agent="bob")))
-    with pytest.raises(UserError, match="bob"):
-        until_done(executor, 1)
+    assert (task.path / "policy.safetensors").read_bytes() == long_training
 
 
 def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
@@ -168,19 +198,6 @@ def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
             hear(executor, "restarted")
     with pytest.raises(UserError, match="3 times"):
         until_done(executor, 1)
-
-
-def test_closing_ends_what_was_begun(executor: Executor, tmp_path: Path) -> None:
-    far = LONG | {"max_episodes": 5000, "min_episodes": 5000}
-    executor.submit(Task("7-7", tmp_path / "run", config(far)))
-    hear(executor, "progress")
-    pid = trainer_of(executor, "7-7")
-    executor.close()
-    end = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists() and "training 7-7" in Path(f"/proc/{pid}/cmdline").read_text():
-        assert time.monotonic() < end, "it still trains"
-        time.sleep(0.05)
-    executor.close()  # again does no harm
 
 
 def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_travel_with_it(tmp_path: Path) -> None:
@@ -218,19 +235,3 @@ def test_a_node_with_another_source_is_refused_in_a_sentence(tmp_path: Path) -> 
     ((kind, value),) = train_away(replace(parcel, digest="another"))
     assert kind == ERROR
     assert value == "a node has another workflow_rl than the one that searches; install the same on all of them."
-
-
-def test_a_cluster_refuses_impossible_numbers_at_once_and_a_second_connection_after_a_while(tmp_path: Path) -> None:
-    for wrong, complaint in (
-        ({"jobs": 0}, "jobs must be from 1 to 1000, not 0"),
-        ({"gpus": 1.5}, "a fraction of at least 0.001 or whole, not 1.5"),
-        ({"cpus": math.nan}, "cpus per evaluation must be a number"),
-    ):
-        with pytest.raises(UserError, match=complaint):
-            RayCluster("local", **wrong)
-    with RayCluster(three_nodes()) as first:
-        assert first.room == 3
-        with RayCluster(three_nodes()) as second, pytest.raises(UserError, match="one at a time"):
-            second.submit(Task("0-0", tmp_path / "run", config()))
-    with RayCluster(three_nodes()) as third:
-        assert third.room == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,17 @@ from tests.helpers import run
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS, SourceMutant
 
 
-def replay_copy(package: Path, edition: str) -> tuple[int, str]:
+def replay_copy(package: Path, edition: str, **environment: str) -> tuple[int, str]:
     """Replays the sample with the copy of the package in ``package``; returns exit code and standard output."""
+    environment = {"WORKFLOW_RL_CACHE_DIR": str(package / "cache")} | environment
     done = run(
         "replay", DATA / f"sample-{edition}.npz", "--edition", edition, "--json",
-        cwd=package, PYTHONPATH=str(package), WORKFLOW_RL_CACHE_DIR=str(package / "cache"),
+        cwd=package, PYTHONPATH=str(package), **environment,
     )  # fmt: skip
     return done.returncode, done.stdout or done.stderr
+
+
+QUICK: dict[str, Any] = {"NUMBA_OPT": "0", "WORKFLOW_RL_CACHE_DIR": "/dev/null/nowhere"}  # compiled for one run
 
 
 def copy_package(tmp_path: Path) -> Path:
@@ -41,14 +46,22 @@ def test_a_replay_notices_a_broken_branch(tmp_path: Path, mutant: SourceMutant) 
     text = source.read_text()
     assert text.count(mutant.old) == 1, "the mutant does not fit the source any more"
     source.write_text(text.replace(mutant.old, mutant.new))
-    code, output = replay_copy(package, mutant.edition)
+    code, output = replay_copy(package, mutant.edition, **QUICK)
     assert code == 1, output
     assert json.loads(output)["mismatched_steps"] > 0
 
 
-def test_an_edit_in_another_file_is_never_hidden_by_the_cache_of_compiled_code(tmp_path: Path) -> None:
+def test_a_damaged_cache_of_compiled_code_is_compiled_anew_and_never_hides_an_edit_in_another_file(
+    tmp_path: Path,
+) -> None:
     package = copy_package(tmp_path)
     assert replay_copy(package, "current")[0] == 0
+    entries = [path for path in (package / "cache").rglob("*") if path.suffix in (".nbi", ".nbc")]
+    assert entries
+    for number, path in enumerate(entries):
+        path.write_bytes(path.read_bytes()[: 40 * (number % 2)])
+    code, output = replay_copy(package, "current")
+    assert code == 0, output
     source = package / "workflow_rl" / "engine" / "tables.py"
     swapped = source.read_text().replace(
         "NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER", "NO_SERVICE, YIELDS_USER, YIELDS_PRIVILEGED"
@@ -61,21 +74,6 @@ def test_an_edit_in_another_file_is_never_hidden_by_the_cache_of_compiled_code(t
     assert replay_copy(package, "current")[0] == 1
 
 
-def test_a_damaged_cache_of_compiled_code_is_compiled_anew(tmp_path: Path) -> None:
-    assert run("replay", DATA / "sample-current.npz", WORKFLOW_RL_CACHE_DIR=str(tmp_path)).returncode == 0
-    entries = [path for path in tmp_path.rglob("*") if path.suffix in (".nbi", ".nbc")]
-    assert entries
-    for number, path in enumerate(entries):
-        path.write_bytes(path.read_bytes()[: 40 * (number % 2)])
-    done = run("replay", DATA / "sample-current.npz", WORKFLOW_RL_CACHE_DIR=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-
-
 def test_without_a_writable_cache_directory_everything_is_compiled_anew() -> None:
-    code, output = replay_copy_with_cache("/dev/null/nowhere")
-    assert code == 0, output
-
-
-def replay_copy_with_cache(directory: str) -> tuple[int, str]:
-    done = run("replay", DATA / "sample-current.npz", WORKFLOW_RL_CACHE_DIR=directory)
-    return done.returncode, done.stdout + done.stderr
+    done = run("replay", DATA / "sample-current.npz", **QUICK)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -485,10 +486,12 @@ def test_the_pictures_of_the_documents_are_those_of_the_stored_run(tmp_path: Pat
         )
 
 
-def test_without_matplotlib_one_sentence_says_what_to_install(example: Path, tmp_path: Path) -> None:
-    (tmp_path / "matplotlib").mkdir()
-    (tmp_path / "matplotlib" / "__init__.py").write_text("raise ImportError('none')")
-    done = run("report", example, "-o", tmp_path / "r.html", "--figures", tmp_path / "f", PYTHONPATH=str(tmp_path))
+def test_without_matplotlib_one_sentence_says_what_to_install(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in {"matplotlib", *(name for name in sys.modules if name.startswith("matplotlib."))}:
+        monkeypatch.setitem(sys.modules, name, None)
+    done = run("report", example, "-o", tmp_path / "r.html", "--figures", tmp_path / "f")
     assert_refused(done, "figures need matplotlib; in the checkout of workflow_rl: pip install -e '.[figures]'.")
     assert_refused(
         run("report", example, example, "--figures", tmp_path / "f"), "figures are made of one run at a time."

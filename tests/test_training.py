@@ -167,7 +167,7 @@ def test_a_run_killed_at_any_moment_and_resumed_has_the_same_weights(tmp_path: P
         process.start()
         while process.is_alive() and len(read_events(killed)) <= before:
             time.sleep(0.01)
-        process.join(moments.random() * 0.3 if kills < 12 else None)
+        process.join(moments.random() * 0.3 if kills < 7 else None)
         if process.is_alive():
             process.kill()
             kills += 1

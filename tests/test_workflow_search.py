@@ -130,7 +130,8 @@ def test_the_script_and_the_command_are_the_same_program(searched: tuple[Path, d
     ],
 )
 def test_the_examples_of_the_design_document_work_verbatim(given: list[str], tmp_path: Path) -> None:
-    command = [*SCRIPT, *given, "--n-workflows", "2", "--run-dir", str(tmp_path / "run"), "--json"]
+    few = ["--n-workflows", "2", "--replicates", "2", "--jobs", "1", "--no-report"]
+    command = [*SCRIPT, *given, *few, "--run-dir", str(tmp_path / "run"), "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
@@ -149,7 +150,7 @@ def test_the_trainer_of_the_documents_is_the_search(searched: tuple[Path, dict[s
     }
     trainer = ParallelWorkflowRLTrainer(
         n_envs=20, n_workflows=4, train_episodes_per_env=4, compliance_threshold=0.95, update_every_steps=100,
-        run_dir=tmp_path / "run", **extra,
+        run_dir=tmp_path / "run", jobs=1, **extra,
     )  # fmt: skip
     assert comparable(trainer.run_workflow_search()) == comparable(searched[1])
     with pytest.raises(UserError, match="given twice"):
@@ -241,7 +242,7 @@ def state(pid: int) -> str:
 
 def test_ctrl_c_ends_cleanly_and_the_search_can_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    command = [sys.executable, "-m", "workflow_rl.cli", "search", *options(), "--run-dir", str(path)]
+    command = [sys.executable, "-m", "workflow_rl.cli", "search", *options(), "--jobs", "1", "--run-dir", str(path)]
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -252,7 +253,7 @@ def test_ctrl_c_ends_cleanly_and_the_search_can_be_resumed(tmp_path: Path) -> No
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert errors.strip().endswith(f"To go on: workflow-rl search --resume {path}\nInterrupted.")
-    assert run_json("search", "--resume", path)["best"]
+    assert run_json("search", "--resume", path, "--jobs", "1")["best"]
 
 
 class Scripted(OrderSearch):
@@ -289,7 +290,7 @@ def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is
 
 def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> None:
     run_ = Run.create(tmp_path / "run", make_search_config(**SMALL))
-    search = WorkflowSearch(run_, WorkerPool(2, tmp_path / "workers.log"))
+    search = WorkflowSearch(run_, WorkerPool(1, tmp_path / "workers.log"))
     search.search = Scripted(search.search.items, [all_workflows()[5].order])
     assert search.go()["evaluations"] == 1
     run_.close()
@@ -298,7 +299,7 @@ def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> No
 def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workflows(tmp_path: Path) -> None:
     path = tmp_path / "run"
     result = run_json("search", *options(n_workflows=2), "--red-agent", "bline,meander", "--warm-updates", "3",
-                      "--run-dir", path)  # fmt: skip
+                      "--jobs", "1", "--run-dir", path)  # fmt: skip
     assert sorted(p.name for p in (path / "bases").iterdir()) == ["0", "1"]
     for training in sorted((path / "trainings").iterdir()):
         assert read_config(training).warm_start == str(path / "bases" / training.name[-1])
@@ -308,8 +309,8 @@ def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workf
 
 
 def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path: Path) -> None:
-    result = run_json("search", *options(n_workflows=2, warm_start="none", compliance_threshold=0.999), "--run-dir",
-                      tmp_path / "run")  # fmt: skip
+    result = run_json("search", *options(n_workflows=2, warm_start="none", compliance_threshold=0.999), "--jobs", "1",
+                      "--run-dir", tmp_path / "run")  # fmt: skip
     assert result["best"] is None
     assert result["equal_to_best"] == []
     assert result["defender"] is None

@@ -125,12 +125,12 @@ class RayCluster(Executor):
                 self._begin()
             self._connected.set()
             self._closing.wait()
+            for messages in () if own else self._running:
+                with contextlib.suppress(self._ray.exceptions.RayError):
+                    self._ray.cancel(messages, force=True)
+            self._running.clear()  # freed while Ray is there: afterwards it would end this process
             if own:
                 self._ray.shutdown()
-            else:
-                for messages in self._running:
-                    with contextlib.suppress(self._ray.exceptions.RayError):
-                        self._ray.cancel(messages, force=True)
         except Exception as error:
             self._failure = f"there is no Ray cluster to connect to ({_first_sentence(error)})"
         finally:
