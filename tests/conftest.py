@@ -28,6 +28,7 @@ TOGETHER = {
     "test_cluster.py": "ray",
     "test_executor.py": "ray",
     "test_workflow_search.py": "search",
+    "test_studies.py": "studies",
     "test_report.py": "report",
     "test_report_browser.py": "report",
 }

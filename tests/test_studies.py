@@ -58,7 +58,6 @@ def shape(value: Any) -> Any:
     return "list" if isinstance(value, list) else type(value).__name__
 
 
-@pytest.mark.xdist_group("studies")
 class TestQuickForms:
     def test_every_study_writes_how_it_was_made_and_by_which_seeds(self, quick: dict[str, dict[str, Any]]) -> None:
         for name, found in quick.items():
