@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.config import CHALLENGE_LENGTHS, make_config
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.games import over_seeds
@@ -17,8 +17,13 @@ FOES = ("bline", "meander")  # red agents to train against
 ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"  # the order that the default search finds best
 USER_FIRST = "user,op_host,op_server,enterprise,defender"  # and one of those that it finds worst
 GAMES_SEED = 20_261_117  # nothing is chosen by these games
-RULES = ("sleep", "random", "reactive-restore", "expert", "champion")
 SB3 = {"n_envs": 200, "n_steps": 100, "batch_size": 1000, "n_epochs": 10}  # all else is its own default
+AS_SB3 = {
+    "minibatch": SB3["batch_size"], "epochs": SB3["n_epochs"], "lr": 3e-4, "gae_lambda": 0.95, "max_grad_norm": 0.5,
+    "entropy": 0.0, "anneal": False, "normalise_returns": False, "normalise_advantages": True,
+}  # fmt: skip
+SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
+RULES = ("sleep", "random", "reactive-restore", "expert", "champion")
 
 
 def seeds(quick: bool) -> range:
@@ -45,6 +50,12 @@ def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     return Cell("train", {"preset": "general", "values": values | small(quick)})
 
 
+def as_sb3_cell(red: str, seed: int, quick: bool) -> Cell:
+    """Our PPO with the settings that stable-baselines3 has: is it the program or are it the settings?"""
+    values = {"red_agent": red, "seed": seed, "max_episodes": 5 if quick else SB3_EPISODES} | AS_SB3
+    return Cell("train", {"preset": "general", "values": values | small(quick)})
+
+
 def search_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     """A training as the default search makes it."""
     values = {"workflow": order, "red_agent": red, "seed": seed, "warm_start": f"universal:{seed}"}
@@ -64,6 +75,7 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
     names: dict[str, tuple[str, Callable[[str, int], Cell]]] = {
         "general": ("", lambda red, seed: general_cell(red, seed, quick)),
         "general-short": ("", lambda red, seed: general_cell(red, seed, quick, SB3_EPISODES)),
+        "general-as-sb3": ("", lambda red, seed: as_sb3_cell(red, seed, quick)),
         "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order": (ENTERPRISE_FIRST, lambda red, seed: order_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
@@ -75,9 +87,15 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
         rows[name] = _learned(played, trained)
     rows["sb3"] = _sb3(ask, games, quick)
     rows["universal"] = _universal(ask, games, quick)
-    return {"games": games, "games_seed": GAMES_SEED, "orders": [ENTERPRISE_FIRST, USER_FIRST], "rows": rows} | {
-        "answers": _answers(rows)
+    batch = SB3["n_envs"] * SB3["n_steps"]
+    settings = {
+        "general-short": {"batch": batch, "minibatch": batch, "epochs": make_config("general").epochs},
+        "sb3": {"batch": batch, "minibatch": SB3["batch_size"], "epochs": SB3["n_epochs"]},
     }
+    return {
+        "games": games, "games_seed": GAMES_SEED, "orders": [ENTERPRISE_FIRST, USER_FIRST], "settings": settings,
+        "rows": rows, "answers": _answers(rows),
+    }  # fmt: skip
 
 
 def _rules(ask: Ask, games: int) -> dict[str, Any]:
@@ -124,9 +142,6 @@ def _learned(played: dict[str, list[Any]], trained: dict[str, list[Any]]) -> dic
     return row
 
 
-SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
-
-
 def _sb3(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
     transitions = 20_000 if quick else SB3_EPISODES * 20_000
     common = {"transitions": transitions, "settings": SB3, "games": games, "games_seed": GAMES_SEED}
@@ -171,5 +186,6 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
             "within_interval_of_general": bool(general["low"] <= rows[best]["cells"][red]["100"]["iqm"]),
             "order": difference(values("order"), values("order-user-first")),
             "sb3": difference(values("general-short"), values("sb3")),
+            "as_sb3": difference(values("general-as-sb3"), values("sb3")),
         }
     return answers

@@ -38,10 +38,15 @@ def _order(files: Files) -> str:
         f"* **Which order is best?** Against B_line every order with {pair['first']} before {pair['second']}: worth "
         f"{pair['effect']:.2f} ± {pair['standard_error']:.2f} over all {line['workflows']} orders, each trained "
         f"{line['replicates']} times as the search does; {line['ranking']['n_equal_to_best']} orders cannot be told from "
-        f"the best, and no other pair shows an effect. With sixty times as many transitions from scratch "
-        f"{signed(long['bline']['order'])}. Against Meander none: the largest effect is "
-        f"{weak['effect']:.2f} ± {weak['standard_error']:.2f}, and with long trainings {signed(long['meander']['order'])}."
+        f"the best, and no other pair shows an effect. Between two such orders, each trained from scratch with the "
+        f"transitions of a general policy, it is {signed(long['bline']['order'])}: {_clear(long['bline']['order'])}. Against "
+        f"Meander none: the largest effect is {weak['effect']:.2f} ± {weak['standard_error']:.2f}, and with long trainings "
+        f"{signed(long['meander']['order'])}."
     )
+
+
+def _clear(found: dict[str, Any]) -> str:
+    return "clear" if found["clear"] else "not clear, so that long trainings may learn to do without the better order"
 
 
 def _environments(files: Files) -> str:

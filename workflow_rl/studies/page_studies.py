@@ -13,6 +13,7 @@ ROWS = {
     "greedy-restore": "greedy rule, best order: restores the host of highest priority that looks compromised",
     "greedy-remove": "the same, but Remove where it looks like user access",
     "sb3": "general PPO by stable-baselines3",
+    "general-as-sb3": "our PPO with its settings, as many transitions",
     "general-short": "general PPO, as many transitions",
     "general": "general PPO",
     "universal": "universal policy, mean of all orders",
@@ -69,6 +70,12 @@ def _ahead(found: dict[str, Any]) -> str:
     return f"Looking one step ahead, by many games from each state, changes it by {', '.join(parts)} in {games} games of {length} steps."
 
 
+def _gradients(found: dict[str, Any], name: str) -> str:
+    """Gradient steps of a training."""
+    transitions, settings = found["rows"][name]["transitions"]["bline"], found["settings"][name]
+    return f"{transitions // settings['batch'] * settings['epochs'] * (settings['batch'] // settings['minibatch']):,}"
+
+
 def _greedy_words(apart: dict[str, float]) -> str:
     if not any(apart.values()):
         return (
@@ -103,8 +110,11 @@ def baselines(files: Files) -> str:
         f"against B_line, against Meander. {found['games']:,} games each.\n\n"
         + table(columns, rows)
         + f"\n{_greedy_words(apart)} At equal transitions "
-        f"({short / 1e6:.0f} million) our general PPO less stable-baselines3's is {signed(sb3['bline']['sb3'], 0)} against "
-        f"B_line and {signed(sb3['meander']['sb3'], 0)} against Meander. The best order here is "
+        f"({short / 1e6:.0f} million) our PPO less stable-baselines3's is {signed(sb3['bline']['sb3'], 1)} against B_line and "
+        f"{signed(sb3['meander']['sb3'], 1)} against Meander with the settings of our preset, which are made for large batches "
+        f"and take {_gradients(found, 'general-short')} gradient steps in that time; with stable-baselines3's settings "
+        f"({_gradients(found, 'sb3')} steps) {signed(sb3['bline']['as_sb3'], 1)} and {signed(sb3['meander']['as_sb3'], 1)}. "
+        "What our preset is made for is time: see the last column. The best order here is "
         f"`{found['orders'][0]}`, the other one `{found['orders'][1]}`.\n\n"
         + about(
             files,
