@@ -34,6 +34,7 @@ def study(
     """Runs studies: comparisons at equal budget with intervals. One that was killed goes on where it was."""
     from workflow_rl.config import check_jobs
     from workflow_rl.scenario import check_choice
+    from workflow_rl.studies.cells import Laboratory
     from workflow_rl.studies.registry import STUDIES, run_study
 
     names = list(STUDIES) if names == ["all"] else names or []
@@ -43,10 +44,13 @@ def study(
         raise UserError("the page is made from complete results; leave --quick out.")
     where, kept = folder or (QUICK if quick else FULL), results or (QUICK if quick else RESULTS)
     found: dict[str, Any] = {"results": []}
-    for name in dict.fromkeys(names):
-        path = run_study(name, quick, where, kept, check_jobs(jobs), say)
-        found["results"].append(str(path))
-        say(f"{name}: done, {path}")
+    if names:
+        laboratory = Laboratory(where, check_jobs(jobs), say)
+        with laboratory.held():
+            for name in dict.fromkeys(names):
+                path = run_study(name, quick, laboratory, kept)
+                found["results"].append(str(path))
+                say(f"{name}: done, {path}")
     if render:
         from workflow_rl.studies.page import write_page
 

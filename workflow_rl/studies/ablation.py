@@ -131,6 +131,8 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
     plans = {
         name: ["--strategy", name, "--n-workflows", str(evaluations)] for name in ("gp-ucb", "random", "round-robin")
     }
+    if quick:
+        del plans["random"], plans["round-robin"]
     plans["gp-ucb, no early stop"] = [
         "--strategy", "gp-ucb", "--n-workflows", str(max(1, evaluations // 10)),
         "--min-episodes", "6" if quick else "50", "--max-episodes", "6" if quick else "50",
@@ -138,7 +140,7 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"evaluations": evaluations}
     for name, plan in plans.items():
         cells = [
-            Cell("search", {"options": [*plan, *common, "--seed", str(seed)], "jobs": 2}, alone=True)
+            Cell("search", {"options": [*plan, *common, "--seed", str(seed)], "jobs": 2}, alone=not quick)
             for seed in (seeds(quick)[:1] if quick else seeds(quick))
         ]
         rows = ask(cells)

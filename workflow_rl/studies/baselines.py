@@ -151,9 +151,12 @@ def _sb3(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
 
 def _universal(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
     """The policies that come along; their training is that of benchmarks/results/universal.json."""
-    each = max(2, games // 100 if quick else games // 20)
+    each, some = (2, {"every": 30}) if quick else (games // 20, {})
     cells = [
-        Cell("play_universal", {"number": n, "red": red, "reds": [red, "sleep"], "games": each, "seed": GAMES_SEED})
+        Cell(
+            "play_universal",
+            {"number": n, "red": red, "reds": [red, "sleep"], "games": each, "seed": GAMES_SEED} | some,
+        )
         for red in FOES
         for n in seeds(quick)
     ]

@@ -71,6 +71,11 @@ class Laboratory:
     commits: set[str] = field(default_factory=set)
     spent: dict[str, float] = field(default_factory=dict)  # seconds of each cell that was asked for
     pool: ProcessPoolExecutor | None = None
+    study: str = ""
+
+    def begin(self, study: str) -> None:
+        """What is asked from now on is for this study."""
+        self.study, self.commits, self.spent = study, set(), {}
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -95,7 +100,7 @@ class Laboratory:
         for cell, outcome in self._work(missing):
             known[cell.key] = outcome
             done += 1
-            self.say(f"{done} of {len(known)}: {cell}, {outcome['seconds']:.1f} s")
+            self.say(f"{self.study}: {done} of {len(known)}: {cell}, {outcome['seconds']:.1f} s")
         for key, kept in known.items():
             assert kept is not None
             self.commits.add(kept["commit"])

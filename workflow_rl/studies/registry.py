@@ -12,7 +12,7 @@ from typing import Any
 from workflow_rl.results import write_result
 from workflow_rl.run_store import versions
 from workflow_rl.scenario import check_choice
-from workflow_rl.studies.cells import Cell, Laboratory, Say
+from workflow_rl.studies.cells import Cell, Laboratory
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,18 @@ STUDIES = {
 }
 
 
-def run_study(name: str, quick: bool, folder: Path, results: Path, jobs: int, say: Say) -> Path:
+def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> Path:
     """Runs a study to its end, from where it was left, and writes its result file.
 
     Args:
         name: one of :data:`STUDIES`.
         quick: the small form, which shows that everything works and nothing else.
-        folder: where its cells are kept; studies share it.
+        laboratory: where its cells are made and kept; this process must hold it.
         results: where the result file goes.
-        jobs: cells at once.
-        say: told what is going on.
     """
     study = STUDIES[check_choice("study", name, tuple(STUDIES))]
     function = getattr(importlib.import_module(f"workflow_rl.studies.{study.module}"), study.function)
-    laboratory = Laboratory(folder, jobs, lambda line: say(f"{name}: {line}"))
+    laboratory.begin(name)
     began = time.perf_counter()
     asked: set[int] = set()
 
@@ -56,21 +54,20 @@ def run_study(name: str, quick: bool, folder: Path, results: Path, jobs: int, sa
             asked.update(_seeds_of(cell.arguments))
         return laboratory.ask(cells)
 
-    with laboratory.held():
-        figures = function(ask, quick)
-        about: dict[str, Any] = {
-            "study": name,
-            "quick": quick,
-            "seeds": sorted(asked),
-            "jobs": jobs,
-            "versions": versions(),
-            "commits_of_cells": sorted(laboratory.commits),
-            "cells": len(laboratory.spent),
-            "seconds_of_cells": sum(laboratory.spent.values()),
-            "seconds_of_last_start": time.perf_counter() - began,
-        }
-        command = f"workflow-rl study {name}{' --quick' if quick else ''}"
-        return write_result(results, f"study_{name}", command, figures, **about)
+    figures = function(ask, quick)
+    about: dict[str, Any] = {
+        "study": name,
+        "quick": quick,
+        "seeds": sorted(asked),
+        "jobs": laboratory.jobs,
+        "versions": versions(),
+        "commits_of_cells": sorted(laboratory.commits),
+        "cells": len(laboratory.spent),
+        "seconds_of_cells": sum(laboratory.spent.values()),
+        "seconds_of_last_start": time.perf_counter() - began,
+    }
+    command = f"workflow-rl study {name}{' --quick' if quick else ''}"
+    return write_result(results, f"study_{name}", command, figures, **about)
 
 
 def _seeds_of(arguments: dict[str, Any]) -> set[int]:

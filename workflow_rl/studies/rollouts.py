@@ -38,7 +38,7 @@ def measured_alone(kind: str, quick: bool) -> Cell:
     cell = watched(kind, 0, quick)
     n_envs, steps = KINDS[kind]
     arguments = cell.arguments | {"transitions": n_envs * steps, "seconds": 0.1 if quick else 3.0}
-    return Cell(cell.task, arguments, alone=True)
+    return Cell(cell.task, arguments, alone=not quick)
 
 
 def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
     common = {"preset": "parallel-200", "games": 20 if quick else 200, "first_look": 1000 if quick else 20_000}
     seconds = 0.2 if quick else 5.0
     fixed = common | {"values": values | {"seed": 0}, "transitions": 1, "seconds": seconds}
-    (alone,) = ask([Cell("watch_training", fixed, alone=True)])
+    (alone,) = ask([Cell("watch_training", fixed, alone=not quick)])
     most = 0.3 if quick else MOST_SECONDS
     until = {"transitions": 10**12, "seconds": 0.0, "enough": FOLLOWED, "most_seconds": most}
     curves = ask([Cell("watch_training", common | until | {"values": values | {"seed": s}}) for s in seeds(quick)[:3]])
@@ -60,7 +60,7 @@ def _search(ask: Ask, quick: bool) -> dict[str, Any]:
     options += ["--min-episodes", "5" if quick else "50", "--max-episodes", "6" if quick else "50"]
     options += ["--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
     jobs = JOBS[:2] if quick else JOBS
-    rows = ask([Cell("search", {"options": options, "jobs": n}, alone=True) for n in jobs])
+    rows = ask([Cell("search", {"options": options, "jobs": n}, alone=not quick) for n in jobs])
     return {
         str(n): {name: row[name] for name in ("wall_seconds", "training_seconds", "trainings", "evaluations")}
         for n, row in zip(jobs, rows, strict=True)
