@@ -118,15 +118,19 @@ def play(
     edition: str = "current",
     green: str = "sleep",
     workflow: str = "",
+    made_for: str = "",
 ) -> dict[str, Any]:
-    """Games of a defender by name, or of the policy that the cell ``cell:KEY`` trained, against each red agent."""
+    """Games of a defender by name, or of the policy that the cell ``cell:KEY`` trained, against each red agent.
+
+    Champion and expert are those of the edition that is played, unless ``made_for`` names another one.
+    """
     name: str | Path = blue
     if blue.startswith("cell:"):
         name = place.with_name(f"{blue.removeprefix('cell:')}.safetensors")
     elif blue.startswith("universal:"):
         name = UNIVERSAL_POLICIES / f"universal-{blue.removeprefix('universal:')}.safetensors"
     order = Workflow.parse(workflow) if workflow else None
-    policy = blue_named(name, workflow, edition, any_edition=isinstance(name, Path))
+    policy = blue_named(name, workflow, made_for or edition, any_edition=isinstance(name, Path))
     chosen = lengths or list(CHALLENGE_LENGTHS)
     return {red: play_games(policy, red, edition, chosen, games, seed, green, order) for red in reds}
 

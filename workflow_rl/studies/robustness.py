@@ -13,6 +13,7 @@ from workflow_rl.studies.statistics import summary
 
 LENGTHS = (30, 50, 100, 500)
 MIXED = "bline,meander"
+NAMED, TRAINED_FOR = ("champion", "expert"), "current"  # defenders that come along, and the edition of all of them
 AS_TRAINED = "as trained"
 CONDITIONS: dict[str, dict[str, str]] = {  # what is different from the games that a policy was trained on
     AS_TRAINED: {},
@@ -27,7 +28,7 @@ def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
     Games longer than those of the challenge are played under the conditions of the training only.
     """
     games, lengths = (20, (30, 50)) if quick else (1000, LENGTHS)
-    policies: dict[str, tuple[str, list[str]]] = {"champion": ("", ["champion"]), "expert": ("", ["expert"])}
+    policies: dict[str, tuple[str, list[str]]] = {name: ("", [name]) for name in NAMED}
     for red in ("bline", "meander", MIXED):
         trained = ask([general_cell(red, seed, quick) for seed in seeds(quick)])
         policies[f"general, trained against {red}"] = ("", [one["policy"] for one in trained])
@@ -39,7 +40,14 @@ def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
         rows[name] = {}
         for condition, values in CONDITIONS.items():
             steps = lengths if condition == AS_TRAINED else lengths[: len(CHALLENGE_LENGTHS)]
-            common = {"reds": list(RED_AGENTS), "games": games, "seed": GAMES_SEED + 1, "lengths": list(steps)}
+            common: dict[str, Any] = {
+                "reds": list(RED_AGENTS),
+                "games": games,
+                "seed": GAMES_SEED + 1,
+                "lengths": list(steps),
+            }
+            if "edition" in values and name in NAMED:
+                common["made_for"] = TRAINED_FOR
             cells = [Cell("play", common | {"blue": blue, "workflow": workflow} | values) for blue in blues]
             rows[name][condition] = _figures(ask(cells), steps, bool(workflow))
     return {"games": games, "games_seed": GAMES_SEED + 1, "lengths": list(lengths), "rows": rows}
