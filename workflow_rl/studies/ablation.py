@@ -102,7 +102,7 @@ def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
 
 def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
     """One policy for all 120 orders, told its order or not; and one order alone, where telling is of no use."""
-    episodes = 5 if quick else 100
+    episodes = 5 if quick else 400
     values = {
         "red_agent": RED,
         "max_episodes": episodes,
