@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.compliance import Compliance
-from workflow_rl.config import CHALLENGE_LENGTHS, UNIVERSAL_FOR
+from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluate_command import blue_named
@@ -183,8 +183,3 @@ def play_universal(
 def over_seeds(played: Sequence[dict[str, Any]], red: str, length: int) -> dict[str, Any]:
     """Summary of one cell of several policies' games."""
     return summary([one[red]["returns"][str(length)]["mean"] for one in played])
-
-
-def opponents() -> tuple[str, ...]:
-    """Red agents that a defender is trained against."""
-    return UNIVERSAL_FOR

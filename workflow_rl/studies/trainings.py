@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from workflow_rl.collect import Collector
-from workflow_rl.config import TrainConfig, config_from_json, make_config
+from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.policy_evaluation import Evaluation
 from workflow_rl.run_store import Run
@@ -211,8 +211,3 @@ def _noise(rows: np.ndarray, reference: np.ndarray) -> dict[str, float]:
         squares.append(float(((row - true) ** 2).sum() / (true**2).sum()))
         cosines.append(float(row @ true / np.sqrt((row**2).sum() * (true**2).sum())))
     return {"noise": float(np.sqrt(np.mean(squares))), "cosine": float(np.mean(cosines))}
-
-
-def without_early_stop(config: TrainConfig) -> TrainConfig:
-    """The same training with all its episodes."""
-    return config_from_json(asdict(replace(config, min_episodes=config.max_episodes)))
