@@ -176,10 +176,3 @@ DEFINITIONS = {
     },
     "docs/training.md": {"1e-10 in double and 1e-4 in single": "tolerances of tests/test_ppo.py"},
 }
-
-# Claims whose command exists and takes less than a minute, but stores nothing yet.
-REPLAY = "workflow-rl replay ../shared/cage2-oracle/*.npz, and leaderboard/*.npz --edition leaderboard"
-NOT_STORED_YET = {
-    "README.md": {"190,000 recorded steps": REPLAY},
-    "docs/fidelity.md": {"30,000 of the leaderboard": REPLAY, "steps of 190,000": REPLAY},
-}

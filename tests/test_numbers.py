@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.number_definitions import DEFINITIONS, EVERYWHERE, NOT_STORED_YET
+from tests.number_definitions import DEFINITIONS, EVERYWHERE
 
 GENERATED = {"docs/results.md": "written by a command from the stored results, and compared with them there"}
 PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -211,7 +211,7 @@ def problems(document: str, defined: Iterable[str], results: Mapping[str, Any]) 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_number_of_a_document_is_a_stored_result_or_defined(name: str) -> None:
-    own = DEFINITIONS.get(name, {}) | NOT_STORED_YET.get(name, {})
+    own = DEFINITIONS.get(name, {})
     found, needed = problems((ROOT / name).read_text(), [*EVERYWHERE, *own], Results())
     assert found == []
     assert {*own} <= needed, "a definition that the document does not need"
@@ -220,7 +220,7 @@ def test_every_number_of_a_document_is_a_stored_result_or_defined(name: str) -> 
 def test_every_definition_is_needed_by_a_document_that_is_looked_at() -> None:
     needed = set[str]().union(*(problems((ROOT / name).read_text(), EVERYWHERE, Results())[1] for name in DOCUMENTS))
     assert {*EVERYWHERE} == needed
-    assert {*DEFINITIONS, *NOT_STORED_YET} <= {*DOCUMENTS}
+    assert {*DEFINITIONS} <= {*DOCUMENTS}
     assert all((ROOT / name).exists() for name in GENERATED)
 
 
@@ -284,7 +284,7 @@ def test_a_changed_digit_an_unbound_number_and_an_unused_binding_are_found(
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_another_last_digit_of_any_number_of_the_documents_is_found(name: str) -> None:
-    defined = [*EVERYWHERE, *DEFINITIONS.get(name, {}), *NOT_STORED_YET.get(name, {})]
+    defined = [*EVERYWHERE, *DEFINITIONS.get(name, {})]
     results = Results()
     for text in FENCE.sub("", (ROOT / name).read_text()).split("\n\n"):
         visible = re.sub(rf"{COMMENT.pattern}|\]\([^)]*\)", lambda match: " " * len(match[0]), text, flags=re.DOTALL)
