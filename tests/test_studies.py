@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,14 @@ from workflow_rl.studies.cells import Cell, Laboratory
 from workflow_rl.studies.games import greedy_priority, play, play_games
 from workflow_rl.studies.page import render
 from workflow_rl.studies.registry import STUDIES
-from workflow_rl.studies.rollouts import _equal_quality, at_seconds, at_transitions, first_followed
-from workflow_rl.studies.statistics import difference, interquartile_mean, of_games, summary
+from workflow_rl.studies.rollouts import (
+    _equal_quality,
+    at_seconds,
+    at_transitions,
+    first_followed,
+    steadily_followed,
+)
+from workflow_rl.studies.statistics import difference, interquartile_mean, of_games, paired, summary
 from workflow_rl.studies.trainings import _noise
 from workflow_rl.train_task import UNIVERSAL_POLICIES
 from workflow_rl.workflow import Workflow
@@ -123,17 +130,72 @@ def test_the_page_of_results_is_up_to_date() -> None:
     assert render(ROOT / "benchmarks" / "results", page) == page.read_text(encoding="utf-8")
 
 
-def test_the_page_changes_with_the_figures(tmp_path: Path) -> None:
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    page = ROOT / "docs" / "results.md"
-    before = render(tmp_path, page)
-    path = tmp_path / "study_baselines.json"
+    return tmp_path
+
+
+def changed(folder: Path, study_name: str, change: Callable[[dict[str, Any]], None]) -> str:
+    """The page after a change of some figures."""
+    path = folder / f"study_{study_name}.json"
     found = json.loads(path.read_text())
-    found["figures"]["rows"]["general"]["cells"]["bline"]["100"]["iqm"] = -12.34
+    change(found["figures"])
     path.write_text(json.dumps(found))
-    changed = [line for line in render(tmp_path, page).splitlines() if line not in before.splitlines()]
-    assert any(line.startswith("| general PPO |") and "-12.34" in line for line in changed)
+    return render(folder, ROOT / "docs" / "results.md")
+
+
+def test_the_page_changes_with_the_figures(copied: Path) -> None:
+    def worse(figures: dict[str, Any]) -> None:
+        figures["rows"]["general"]["cells"]["bline"]["100"]["iqm"] = -12.34
+
+    lines = changed(copied, "baselines", worse).splitlines()
+    assert any(line.startswith("| general PPO |") and "-12.34" in line for line in lines)
+
+
+def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Path) -> None:
+    def obedience(difference_: float, low: float, high: float) -> Callable[[dict[str, Any]], None]:
+        def change(figures: dict[str, Any]) -> None:
+            for red in ("bline", "meander"):
+                found = {"difference": difference_, "low": low, "high": high, "clear": low > 0 or high < 0}
+                figures["answers"][red]["obedience"] = found
+                figures["answers"][red]["order"] = found
+
+        return change
+
+    dear, free, better = (
+        changed(copied, "baselines", obedience(*figures)) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
+    )
+    assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
+    assert "not clear, so that long trainings" in dear
+    assert "obedience and freedom cannot be told apart (+0.00 [-1.00, +1.00])" in free
+    assert "obedience gains (+2.00 [+1.00, +3.00])" in better
+    assert "it is +2.00 [+1.00, +3.00]: clear." in better
+
+
+def test_verdicts_on_the_documents_claims_follow_from_the_figures(copied: Path) -> None:
+    def hurts(figures: dict[str, Any]) -> None:
+        figures["early_stopping"]["gain_of_going_on"]["user first"]["high"] = 5.0
+        figures["searches"]["random"]["enterprise_before_user_in_best"] = 2
+        figures["searches"]["round-robin"]["enterprise_before_user_in_best"] = 1
+
+    rows = {line.split(" | ")[0]: line for line in changed(copied, "ablation", hurts).splitlines()}
+    assert rows["| stopping early by compliance saves work at no loss"].endswith("| not shown |")
+    assert rows["| GP-UCB finds better orders than naive choice"].endswith("| yes |")
+
+    def noisy(figures: dict[str, Any]) -> None:
+        update = list(figures["gradients"])[1]
+        figures["gradients"][update]["200 environments"]["noise"]["iqm"] = 1e3
+        figures["rows"]["200 environments"]["peak_memory_mb"] = 1e6
+        for one in figures["equal_quality"].values():
+            one["ratio_of_200"] = None
+
+    page = changed(copied, "rollout", noisy)
+    rows = {line.split(" | ")[0]: line for line in page.splitlines()}
+    assert rows["| more environments give less noisy gradients"].endswith("| no |")
+    assert rows["| the same memory footprint"].endswith("| no |")
+    assert "so that no time can be compared" in page
 
 
 def test_bad_input_is_one_sentence() -> None:
@@ -212,10 +274,11 @@ def test_the_interquartile_mean_leaves_a_quarter_out_at_each_end() -> None:
 
 
 def test_an_interval_holds_the_truth_about_as_often_as_it_says() -> None:
-    """Of the interquartile mean of 20 normal values, whose truth is 0."""
+    """Of the interquartile mean of normal values, whose truth is 0; of five, as the page says, in nine of ten cases."""
     generator = np.random.default_rng(0)
-    found = [summary(generator.normal(size=20).tolist()) for _ in range(300)]
-    assert 0.88 < np.mean([one["low"] <= 0 <= one["high"] for one in found]) < 0.98
+    for size, low, high in ((5, 0.85, 0.95), (20, 0.90, 0.98)):
+        found = [summary(generator.normal(size=size).tolist()) for _ in range(400)]
+        assert low < np.mean([one["low"] <= 0 <= one["high"] for one in found]) < high
     assert summary([1.0, 2.0, 4.0]) == summary([1.0, 2.0, 4.0])
 
 
@@ -224,6 +287,9 @@ def test_a_difference_is_clear_only_where_its_interval_leaves_out_zero() -> None
     assert apart["clear"]
     assert 3.8 < apart["low"] < apart["difference"] < apart["high"] < 4.3
     assert not difference([1.0, 9.0, 5.0], [2.0, 8.0, 5.0])["clear"]
+    together = paired([1.0, 9.0, 5.0], [0.5, 8.6, 4.4])  # far apart, but always in the same direction
+    assert together["clear"]
+    assert together["difference"] == pytest.approx(0.5)
     assert of_games(-3.0, 0.5)["low"] == pytest.approx(-3.98)
 
 
@@ -267,18 +333,29 @@ def curve(*looks: tuple[int, float, float, float]) -> dict[str, Any]:
     return {"looks": [dict(zip(names, look, strict=True)) for look in looks]}
 
 
-def test_equal_quality_is_what_the_sequential_trainer_reached_with_its_order_followed() -> None:
-    slow = [curve((10, 1.0, -20.0, 0.5), (20, 5.0, -60.0, 0.96), (40, 9.0, -50.0, 0.97)), curve((10, 1.0, -10.0, 0.2))]
-    fast = [curve((10, 0.1, -55.0, 0.99), (20, 0.5, -45.0, 0.99)), curve((10, 0.1, -40.0, 0.9), (20, 1.5, -30.0, 0.96))]
-    found = _equal_quality({"1 episode": slow, "200 environments": fast})
-    assert found["return"] == -50
-    assert found["sequential_seeds"] == 1
-    assert found["seconds"]["200 environments"] == {"seeds": 2, "of": 2, "median": 1.0}
-    assert found["ratio_of_200"] == 9.0
-    assert _equal_quality({"1 episode": slow[1:], "200 environments": fast})["ratio_of_200"] is None
-    assert at_transitions(slow[0], 15)["seconds"] == 5.0
-    assert at_seconds(slow[0], 5.5)["transitions"] == 40
-    assert first_followed(slow[1]) is None
+def test_an_order_is_followed_once_two_looks_in_a_row_say_so() -> None:
+    once = curve((10, 1.0, -20.0, 0.96), (20, 5.0, -60.0, 0.7), (40, 9.0, -50.0, 0.97), (80, 12.0, -40.0, 0.98))
+    assert [look["transitions"] for look in steadily_followed(once)] == [40]
+    assert first_followed(once, -45.0) is None
+    assert first_followed(curve((10, 1.0, -20.0, 0.99))) is None
+    assert at_transitions(once, 15)["seconds"] == 5.0
+    assert at_seconds(once, 5.5)["transitions"] == 40
+
+
+def test_equal_quality_is_what_one_environment_reached_in_half_of_its_trainings() -> None:
+    good = [curve((10, 1.0, -60.0, 0.96), (20, 8.0, -50.0, 0.96), (40, 9.0, -40.0, 0.96)) for _ in range(2)]
+    never = [curve((10, 1.0, -10.0, 0.2), (20, 30.0, -10.0, 0.2)) for _ in range(3)]
+    for one in (*good, *never):
+        one["seconds"] = one["looks"][-1]["seconds"]
+    fast = [curve((10, 0.1, -55.0, 0.99), (20, 0.5, -45.0, 0.99), (40, 1.0, -40.0, 0.99)) for _ in range(5)]
+    found = _equal_quality({"1 episode": good + never, "10 episodes": good + never[:2], "200 environments": fast})
+    assert found["1 episode"] == {"followed": 2, "of": 5, "longest": 30.0}
+    assert found["10 episodes"]["return"] == -50
+    assert found["10 episodes"]["seconds"] is None  # the median of two that reach it and two that never do
+    assert found["10 episodes"]["ratio_of_200"] is None
+    assert set(found) == {"1 episode", "10 episodes"}
+    found = _equal_quality({"5 episodes": good, "200 environments": fast})
+    assert found["5 episodes"]["ratio_of_200"] == 8.0 / 0.5
 
 
 def test_gradient_noise_falls_with_the_root_of_the_batch() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, USER_FIRST, Ask, seeds, small
 from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.statistics import difference, summary
+from workflow_rl.studies.statistics import paired, summary
 
 RED = "bline"
 ORDERS = {"enterprise first": ENTERPRISE_FIRST, "user first": USER_FIRST}
@@ -72,7 +72,7 @@ def _early_stopping(ask: Ask, quick: bool) -> dict[str, Any]:
         "off": _by_start(ask, quick, {"min_episodes": most, "max_episodes": most}),
     }
     found["gain_of_going_on"] = {
-        name: difference(found["off"][name]["mean_return"]["values"], found["on"][name]["mean_return"]["values"])
+        name: paired(found["off"][name]["mean_return"]["values"], found["on"][name]["mean_return"]["values"])
         for name in ORDERS
     }
     return found
@@ -121,8 +121,7 @@ def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
 def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
     """Whole searches with real trainings: strategies at equal evaluations, early stopping at equal transitions.
 
-    An order counts by the class that 600 trainings of all orders found to matter: enterprise before user or not. The
-    error of the effect is taken against the table's own.
+    An order counts by the class that 600 trainings of all orders found to matter: enterprise before user or not.
     """
     evaluations = 2 if quick else 12
     common = ["--replicates", "2", "--red-agent", RED] + (

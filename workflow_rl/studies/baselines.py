@@ -120,7 +120,9 @@ def _greedy(ask: Ask, games: int) -> dict[str, Any]:
             "cells": {red: _cells_of_games(by_foe[red]["games"][red]) for red in FOES}
             | {"sleep": _cells_of_games(by_foe["bline"]["games"]["sleep"])},
             "compliance": {red: summary([by_foe[red]["games"][red]["compliance"]]) for red in FOES},
+            "by_workflow": {red: by_foe[red]["by_workflow"] for red in FOES},
             "best": {red: by_foe[red]["best"] for red in FOES},
+            "games": arguments["games"],
             "best_return": {red: max(by_foe[red]["by_workflow"].values()) for red in FOES},
             "worst_return": {red: min(by_foe[red]["by_workflow"].values()) for red in FOES},
         }
@@ -163,6 +165,7 @@ def _universal(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
     found = ask(cells)
     played = {red: found[i * len(seeds(quick)) : (i + 1) * len(seeds(quick))] for i, red in enumerate(FOES)}
     row: dict[str, Any] = {
+        "games_of_each_order": each,
         "cells": {red: {str(n): over_seeds(played[red], red, n) for n in CHALLENGE_LENGTHS} for red in FOES},
         "compliance": {red: summary([one[red]["compliance"] for one in played[red]]) for red in FOES},
         "worst_compliance": {red: min(one[red]["worst_compliance"] for one in played[red]) for red in FOES},
@@ -181,12 +184,10 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
             return found
 
         general = rows["general"]["cells"][red]["100"]
-        best = max(("order", "order-as-searched"), key=lambda name: rows[name]["cells"][red]["100"]["iqm"])
         answers[red] = {
-            "obedience": difference(values(best), values("general")),
-            "best_row": best,
-            "compliance": rows[best]["compliance"][red],
-            "within_interval_of_general": bool(general["low"] <= rows[best]["cells"][red]["100"]["iqm"]),
+            "obedience": difference(values("order"), values("general")),
+            "compliance": rows["order"]["compliance"][red],
+            "within_interval_of_general": bool(general["low"] <= rows["order"]["cells"][red]["100"]["iqm"]),
             "order": difference(values("order"), values("order-user-first")),
             "sb3": difference(values("general-short"), values("sb3")),
             "as_sb3": difference(values("general-as-sb3"), values("sb3")),

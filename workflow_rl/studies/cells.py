@@ -155,10 +155,11 @@ def work(task: str, arguments: dict[str, Any], folder: str) -> dict[str, Any]:
     from workflow_rl.studies import tasks
 
     torch.set_num_threads(1)
+    made_by = commit()  # of the source as it is now
     began = time.perf_counter()
     key = Cell(task, arguments).key
     outcome = getattr(tasks, task)(Path(folder) / "cells" / f"{key}.safetensors", **arguments)
-    kept = {"task": task, "arguments": arguments, "commit": commit(), "seconds": time.perf_counter() - began}
+    kept = {"task": task, "arguments": arguments, "commit": made_by, "seconds": time.perf_counter() - began}
     kept["outcome"] = outcome
     write_atomically(Path(folder) / "cells" / f"{key}.json", json.dumps(kept, indent=1).encode())
     return kept

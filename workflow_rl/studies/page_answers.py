@@ -7,6 +7,9 @@ from typing import Any
 from workflow_rl.studies.page_parts import FOES, Files, number, signed, span, table
 from workflow_rl.studies.registry import STUDIES
 
+SURE = 2.8  # standard errors: 95 % for ten pairs together
+SMALL = 1.0  # points of return that early stopping may cost
+
 
 def answers(files: Files) -> str:
     """One line for each question."""
@@ -18,55 +21,73 @@ def _obedience(files: Files) -> str:
     rows, parts = found["rows"], []
     for red, name in FOES.items():
         one = found["answers"][red]
-        general, ordered = rows["general"]["cells"][red]["100"], rows[one["best_row"]]["cells"][red]["100"]
+        general, ordered = rows["general"]["cells"][red]["100"], rows["order"]["cells"][red]["100"]
         cost = one["obedience"]
-        verdict = "cannot be told apart from it" if not cost["clear"] else "is behind it"
-        verdict = "is ahead of it" if cost["clear"] and cost["difference"] > 0 else verdict
+        within = "within" if one["within_interval_of_general"] else "not within"
+        verdict = "cannot be told apart" if not cost["clear"] else "gains" if cost["difference"] > 0 else "costs"
         parts.append(
             f"against {name} the policy that follows its order (compliance {number(one['compliance']['iqm'], 3)}) has "
-            f"{span(ordered)} and the general one {span(general)}, so that it {verdict}: {signed(cost)}"
+            f"{span(ordered)} and the general one {span(general)}: {within} the interval of the general one, obedience "
+            f"{'and freedom ' if not cost['clear'] else ''}{verdict} ({signed(cost)})"
         )
     return f"* **What does obedience cost?** At equal transitions, {'; '.join(parts)}."
 
 
 def _order(files: Files) -> str:
     line, meander = files.figures("workflow_table_bline"), files.figures("workflow_table_meander")
-    pair = line["pairs"][0]
     long = files.figures("study_baselines")["answers"]
-    weak = meander["pairs"][0]
+    pair, *others = line["pairs"]
     return (
         f"* **Which order is best?** Against B_line every order with {pair['first']} before {pair['second']}: worth "
-        f"{pair['effect']:.2f} ± {pair['standard_error']:.2f} over all {line['workflows']} orders, each trained "
-        f"{line['replicates']} times as the search does; {line['ranking']['n_equal_to_best']} orders cannot be told from "
-        f"the best, and no other pair shows an effect. Between two such orders, each trained from scratch with the "
-        f"transitions of a general policy, it is {signed(long['bline']['order'])}: {_clear(long['bline']['order'])}. Against "
-        f"Meander none: the largest effect is {weak['effect']:.2f} ± {weak['standard_error']:.2f}, and with long trainings "
-        f"{signed(long['meander']['order'])}."
+        f"{_effect(pair)} over all {line['workflows']} orders, each trained {line['replicates']} times as the search does; "
+        f"{line['ranking']['n_equal_to_best']} orders cannot be told from the best. {_others(others)} Between two such "
+        "orders, each trained from scratch with the transitions of a general policy, it is "
+        f"{signed(long['bline']['order'])}: {_clear(long['bline']['order'])}. Against Meander: {_others(meander['pairs'])} "
+        f"With long trainings {signed(long['meander']['order'])}."
     )
 
 
+def _effect(pair: dict[str, Any]) -> str:
+    return f"{pair['effect']:.2f} ± {pair['standard_error']:.2f}"
+
+
+def _others(pairs: list[dict[str, Any]]) -> str:
+    """Whether some of these pairs shows an effect, allowing for how many there are."""
+    clear = [pair for pair in pairs if abs(pair["effect"]) > SURE * pair["standard_error"]]
+    if clear:
+        words = "; ".join(f"{pair['first']} before {pair['second']} {_effect(pair)}" for pair in clear)
+        return f"Other pairs with an effect: {words}."
+    most = max(pairs, key=lambda pair: float(abs(pair["effect"] / pair["standard_error"])))
+    return f"No other pair shows an effect; the nearest to one is {most['first']} before {most['second']}, {_effect(most)}."
+
+
 def _clear(found: dict[str, Any]) -> str:
-    return "clear" if found["clear"] else "not clear, so that long trainings may learn to do without the better order"
+    if found["clear"] and found["difference"] > 0:
+        return "clear"
+    return "not clear, so that long trainings may learn to do without the better order"
 
 
 def _environments(files: Files) -> str:
     found = files.figures("study_rollout")
-    quality, rows = found["equal_quality"], found["rows"]
-    one, many = rows["1 episode"]["followed"], rows["200 environments"]["followed"]
-    seconds = quality["seconds"]
-    words = (
-        f"an update per episode of one environment follows its order in {one['seeds']} of {one['of']} trainings, "
-        f"200 environments in {many['seeds']} of {many['of']}"
-    )
-    if quality["ratio_of_200"] is None:
-        return f"* **How much faster are 200 environments than 1?** They reach what 1 does not: {words}."
+    rows, parts = found["rows"], []
+    for kind, one in found["equal_quality"].items():
+        way = f"an update per {kind.removeprefix('1 ')}" if kind.startswith("1 ") else f"an update per {kind}"
+        if one.get("ratio_of_200") is None:
+            parts.append(
+                f"with {way} one environment follows its order steadily in {one['followed']} of {one['of']} trainings, which "
+                f"took up to {one['longest']:.0f} s, so that no time can be compared"
+            )
+        else:
+            parts.append(
+                f"with {way} {number(one['ratio_of_200'], 1)} times ({number(one['seconds'], 1)} against "
+                f"{number(one['seconds_of_200'], 1)} s until the return is {number(one['return'], 1)})"
+            )
+    many = rows["200 environments"]["followed"]
     return (
-        f"* **How much faster are 200 environments than 1, at equal quality?** {number(quality['ratio_of_200'], 1)} times: "
-        f"{number(seconds['1 episode']['median'], 1)} against {number(seconds['200 environments']['median'], 1)} s until "
-        f"the order is followed with a return of {number(quality['return'], 1)}, the median of the best that one "
-        f"environment reached ({words}). Most of that is the size of the batch: one environment with an update after ten "
-        f"episodes needs {number(seconds['10 episodes']['median'], 1)} s. What more environments bring is the return at equal "
-        f"time: after {found['seconds']:.0f} s {_timed(rows, '200 environments')} against {_timed(rows, '10 episodes')}."
+        f"* **How much faster are 200 environments than 1, at equal quality?** It depends on how one is used: {'; '.join(parts)}. "
+        f"200 environments follow it in {many['seeds']} of {many['of']} and go on from there: after {found['seconds']:.0f} s "
+        f"they have {_timed(rows, '200 environments')}, one environment with an update per ten episodes "
+        f"{_timed(rows, '10 episodes')}."
     )
 
 
@@ -145,7 +166,7 @@ def _claim_stop(files: Files) -> list[str]:
     return [
         "stopping early by compliance saves work at no loss",
         "; ".join(parts),
-        "no" if any(g["clear"] and g["difference"] > 0 for g in gains.values()) else "yes",
+        "yes" if all(g["high"] < SMALL for g in gains.values()) else "not shown",
     ]
 
 
@@ -159,7 +180,7 @@ def _claim_search(files: Files) -> list[str]:
     return [
         "GP-UCB finds better orders than naive choice",
         f"searches of {found['evaluations']} evaluations whose best order is one of the best half: {', '.join(parts)}",
-        "yes" if right["gp-ucb"] > max(right["random"], right["round-robin"]) else "not on this problem",
+        "yes" if right["gp-ucb"] >= 2 * max(right["random"], right["round-robin"]) else "not on this problem",
     ]
 
 
@@ -172,13 +193,14 @@ def again(files: Files) -> str:
         total += found["seconds_of_cells"]
         rows.append([f"`{name}`", study.words, f"{found['cells']}", f"{found['seconds_of_cells'] / 60:.1f}"])
     commands = "\n".join(f"workflow-rl study {name}" for name in STUDIES)
+    jobs = files("study_baselines")["jobs"]
     words = (
         "A study that was stopped or killed goes on where it was when it is called again; studies share trainings. The "
         "column counts a shared training in each of them.\n\n"
     )
     head = table(["study", "asks", "cells", "minutes of processes"], rows)
     return (
-        f"## Again\n\n{words}{head}\nTogether {total / 60:.0f} minutes of processes, of which two run side by side.\n\n"
+        f"## Again\n\n{words}{head}\nTogether {total / 60:.0f} minutes of processes, {jobs} side by side.\n\n"
         f"```bash\n{commands}\nworkflow-rl study --render\n```\n\nThe tables of the challenge's protocol come from "
         "`python -m benchmarks.champion NAME` ([how the defenders work](champion.md)):\n\n```bash\n"
         + "\n".join(f"python -m benchmarks.champion {name}" for name in CHAMPION)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.games import over_seeds
-from workflow_rl.studies.statistics import summary
+from workflow_rl.studies.statistics import of_games, summary
 
 LENGTHS = (30, 50, 100, 500)
-MIXED = "bline,meander"
+MIXED, MIX = "bline,meander", "mix"
 NAMED, TRAINED_FOR = ("champion", "expert"), "current"  # defenders that come along, and the edition of all of them
 AS_TRAINED = "as trained"
 CONDITIONS: dict[str, dict[str, str]] = {  # what is different from the games that a policy was trained on
@@ -54,13 +56,19 @@ def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _figures(played: list[dict[str, Any]], lengths: tuple[int, ...], ordered: bool) -> dict[str, Any]:
-    figures: dict[str, Any] = {red: {str(n): over_seeds(played, red, n) for n in lengths} for red in RED_AGENTS}
-    figures["mix"] = {
-        str(n): summary(
-            [sum(one[red]["returns"][str(n)]["mean"] for red in ("bline", "meander")) / 2 for one in played]
-        )
-        for n in lengths
-    }
+    def returns(name: str, red: str, n: int) -> list[float]:
+        return [one[red]["returns"][str(n)][name] for one in played]
+
+    figures: dict[str, Any] = {red: {} for red in (*RED_AGENTS, MIX)}
+    for n in lengths:
+        for red in RED_AGENTS:
+            alone = len(played) == 1
+            games = of_games(returns("mean", red, n)[0], returns("standard_error", red, n)[0])
+            figures[red][str(n)] = games if alone else over_seeds(played, red, n)
+        both = [np.array(returns(name, "bline", n)) for name in ("mean", "standard_error")]
+        other = [np.array(returns(name, "meander", n)) for name in ("mean", "standard_error")]
+        means, errors = (both[0] + other[0]) / 2, np.hypot(both[1], other[1]) / 2
+        figures[MIX][str(n)] = of_games(means[0], errors[0]) if len(played) == 1 else summary(means.tolist())
     if ordered:
         figures["compliance"] = {red: summary([one[red]["compliance"] for one in played]) for red in RED_AGENTS[:2]}
     return figures

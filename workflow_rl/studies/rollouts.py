@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ KINDS = {  # the documents' ways to fill a batch: environments, steps of each be
     "200 environments": (200, 100),
     "500 environments": (500, 100),
 }
-RED, FOLLOWED = "bline", 0.95
+RED, FOLLOWED, REFERENCE = "bline", 0.95, "200 environments"
 TRANSITIONS, SECONDS, FIRST_LOOK = 1_280_000, 20.0, 20_000
 HELD_AFTER = (5, 25, 50)  # updates of the training whose gradients are measured
 
@@ -37,7 +38,7 @@ def measured_alone(kind: str, quick: bool) -> Cell:
     """A few updates in a process of its own, for its memory and speed."""
     cell = watched(kind, 0, quick)
     n_envs, steps = KINDS[kind]
-    arguments = cell.arguments | {"transitions": n_envs * steps, "seconds": 0.1 if quick else 3.0}
+    arguments = cell.arguments | {"transitions": n_envs * steps, "seconds": 0.1 if quick else 3.0, "games": 0}
     return Cell(cell.task, arguments, alone=not quick)
 
 
@@ -79,10 +80,15 @@ def at_seconds(curve: dict[str, Any], seconds: float) -> dict[str, Any]:
     return found
 
 
+def steadily_followed(curve: dict[str, Any]) -> list[dict[str, Any]]:
+    """The looks at which the order was followed, and still was at the next one."""
+    pairs = pairwise(curve["looks"])
+    return [one for one, after in pairs if min(one["compliance"], after["compliance"]) >= FOLLOWED]
+
+
 def first_followed(curve: dict[str, Any], at_least: float = -np.inf) -> dict[str, Any] | None:
-    """The first look at which the order was followed, and the return was at least so good."""
-    good = (look for look in curve["looks"] if look["compliance"] >= FOLLOWED and look["mean_return"] >= at_least)
-    return next(good, None)
+    """The first look at which the order was steadily followed, and the return was at least so good."""
+    return next((look for look in steadily_followed(curve) if look["mean_return"] >= at_least), None)
 
 
 def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict[str, Any]:
@@ -108,26 +114,31 @@ def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict
 
 
 def _equal_quality(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Seconds until each kind is as good as the sequential trainer ever was, its order followed.
+    """Seconds until 200 environments are as good as one environment ever was, for each way to use one.
 
-    The measure is the best look of the sequential trainings with compliance of at least 95 %: its median over seeds.
+    The mark of a way is the median over seeds of its best return with the order steadily followed; only ways are marked
+    that follow it in at least half of their trainings. A training that does not reach the mark counts as endless.
     """
-    good = [
-        max((look["mean_return"] for look in curve["looks"] if look["compliance"] >= FOLLOWED), default=None)
-        for curve in found["1 episode"]
-    ]
-    reached = [value for value in good if value is not None]
-    if not reached:
-        return {"return": None, "sequential_seeds": 0, "seconds": {}, "ratio_of_200": None}
-    wanted = float(np.median(reached))
-    seconds: dict[str, Any] = {}
+    quality: dict[str, Any] = {}
     for kind, curves in found.items():
-        firsts = [first_followed(curve, wanted) for curve in curves]
-        times = [one["seconds"] for one in firsts if one]
-        seconds[kind] = {"seeds": len(times), "of": len(curves), "median": float(np.median(times)) if times else None}
-    one, many = seconds["1 episode"]["median"], seconds["200 environments"]["median"]
-    ratio = one / many if one is not None and many else None
-    return {"return": wanted, "sequential_seeds": len(reached), "seconds": seconds, "ratio_of_200": ratio}
+        if KINDS[kind][0] > 1:
+            continue
+        best = [max((look["mean_return"] for look in steadily_followed(curve)), default=None) for curve in curves]
+        reached = sorted(value for value in best if value is not None)
+        quality[kind] = {"followed": len(reached), "of": len(curves), "longest": max(c["seconds"] for c in curves)}
+        if 2 * len(reached) >= len(curves):
+            mark = float(np.median(reached))
+            own, many = (_median_seconds(found[name], mark) for name in (kind, REFERENCE))
+            ratio = own / many if own is not None and many is not None else None
+            quality[kind] |= {"return": mark, "seconds": own, "seconds_of_200": many, "ratio_of_200": ratio}
+    return quality
+
+
+def _median_seconds(curves: list[dict[str, Any]], mark: float) -> float | None:
+    """Median over trainings of the seconds until the mark is reached; None if half of them do not reach it."""
+    firsts = [first_followed(curve, mark) for curve in curves]
+    median = float(np.median([one["seconds"] if one else np.inf for one in firsts]))
+    return median if np.isfinite(median) else None
 
 
 def _gradients(ask: Ask, quick: bool) -> dict[str, Any]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
 from workflow_rl.studies.cells import Cell
+from workflow_rl.studies.rollouts import first_followed
 from workflow_rl.studies.statistics import summary
 
 RED = "bline"
@@ -32,12 +35,12 @@ def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
     values |= {"min_episodes": 5, "alignment_lambda": 100.0}
     common = {"preset": "parallel-200", "games": 20 if quick else 200, "first_look": 1000 if quick else 20_000}
     seconds = 0.2 if quick else 5.0
-    fixed = common | {"values": values | {"seed": 0}, "transitions": 1, "seconds": seconds}
+    fixed = common | {"values": values | {"seed": 0}, "transitions": 1, "seconds": seconds, "games": 0}
     (alone,) = ask([Cell("watch_training", fixed, alone=not quick)])
     most = 0.3 if quick else MOST_SECONDS
-    until = {"transitions": 10**12, "seconds": 0.0, "enough": FOLLOWED, "most_seconds": most}
+    until = {"transitions": 10**12, "seconds": 0.0, "steady": FOLLOWED, "most_seconds": most}
     curves = ask([Cell("watch_training", common | until | {"values": values | {"seed": s}}) for s in seeds(quick)[:3]])
-    reached = [curve["looks"][-1] for curve in curves if curve["looks"][-1]["compliance"] >= FOLLOWED]
+    reached = [look for look in (first_followed(curve) for curve in curves) if look]
     return {
         "transitions_per_s": alone["transitions"] / alone["seconds"],
         "updates": alone["updates"],
@@ -54,14 +57,18 @@ def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
 
 
 def _search(ask: Ask, quick: bool) -> dict[str, Any]:
-    """The same search with several numbers of processes; a warm-up is made first and thrown away."""
+    """The same search with several numbers of processes; medians of three."""
     evaluations = 2 if quick else 10
     options = ["--n-workflows", str(evaluations), "--red-agent", RED, "--replicates", "2" if quick else "4"]
     options += ["--min-episodes", "5" if quick else "50", "--max-episodes", "6" if quick else "50"]
     options += ["--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
     jobs = JOBS[:2] if quick else JOBS
-    rows = ask([Cell("search", {"options": options, "jobs": n}, alone=not quick) for n in jobs])
-    return {
-        str(n): {name: row[name] for name in ("wall_seconds", "training_seconds", "trainings", "evaluations")}
-        for n, row in zip(jobs, rows, strict=True)
-    }
+    found: dict[str, Any] = {}
+    for n in jobs:
+        cells = [{"options": options, "jobs": n, "repeat": repeat} for repeat in range(1 if quick else 3)]
+        rows = ask([Cell("search", arguments, alone=not quick) for arguments in cells])
+        found[str(n)] = {"trainings": rows[0]["trainings"], "evaluations": rows[0]["evaluations"]}
+        for name in ("wall_seconds", "training_seconds"):
+            found[str(n)][name] = float(np.median([row[name] for row in rows]))
+            found[str(n)][f"{name}_of_each"] = [row[name] for row in rows]
+    return found

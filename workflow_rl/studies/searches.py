@@ -12,19 +12,24 @@ from typing import Any
 
 from workflow_rl.errors import UserError
 
+PROGRAM = (
+    "import os; from workflow_rl.parent_watch import end_with; end_with(os.getppid());"
+    "from workflow_rl.cli import main; main()"
+)
 KEPT = ("best", "pair_weights", "training_noise", "transitions", "evaluations", "seconds")
 
 
-def search(place: Path, options: list[str], jobs: int) -> dict[str, Any]:  # noqa: ARG001
-    """`workflow-rl search` as a process of its own; what it found and where its time went."""
-    with tempfile.TemporaryDirectory() as folder:
+def search(place: Path, options: list[str], jobs: int, repeat: int = 0) -> dict[str, Any]:  # noqa: ARG001
+    """`workflow-rl search` as a process of its own, which ends with this one; what it found, where its time went."""
+    with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         began = time.perf_counter()
-        command = [sys.executable, "-m", "workflow_rl.cli", "search", *options, "--jobs", str(jobs), "--no-report"]
+        command = [sys.executable, "-c", PROGRAM, "search", *options, "--jobs", str(jobs), "--no-report"]
         command += ["--run-dir", str(Path(folder) / "run"), "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         wall = time.perf_counter() - began
         if done.returncode:
-            raise UserError(f"a search of the study failed: {done.stderr.strip().splitlines()[-1]}")
+            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            raise UserError(f"a search of the study failed: {said[-1]}")
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         trained = [
             json.loads(path.read_text(encoding="utf-8"))["seconds"]

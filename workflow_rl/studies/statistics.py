@@ -45,6 +45,14 @@ def of_games(mean: float, standard_error: float) -> dict[str, Any]:
     return {"iqm": mean, "low": mean - apart, "high": mean + apart, "mean": mean, "seeds": 1, "values": [mean]}
 
 
+def paired(left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
+    """Mean difference between two groups whose seeds belong together, with its bootstrap interval."""
+    apart = np.array(left, float) - np.array(right, float)
+    generator = np.random.default_rng(len(apart))
+    resampled = apart[generator.integers(len(apart), size=(RESAMPLES, len(apart)))].mean(axis=1)
+    return _interval(float(apart.mean()), resampled)
+
+
 def difference(left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
     """Interquartile mean of one group of seeds less that of another, with its bootstrap interval."""
     a, b = np.array(left, float), np.array(right, float)
@@ -52,10 +60,9 @@ def difference(left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
     apart = [
         interquartile_mean(values[generator.integers(len(values), size=(RESAMPLES, len(values)))]) for values in (a, b)
     ]
-    low, high = np.percentile(apart[0] - apart[1], [(100 - LEVEL) / 2, (100 + LEVEL) / 2])
-    return {
-        "difference": float(interquartile_mean(a) - interquartile_mean(b)),
-        "low": float(low),
-        "high": float(high),
-        "clear": bool(low > 0 or high < 0),
-    }
+    return _interval(float(interquartile_mean(a) - interquartile_mean(b)), apart[0] - apart[1])
+
+
+def _interval(value: float, resampled: np.ndarray) -> dict[str, Any]:
+    low, high = np.percentile(resampled, [(100 - LEVEL) / 2, (100 + LEVEL) / 2])
+    return {"difference": value, "low": float(low), "high": float(high), "clear": bool(low > 0 or high < 0)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import tempfile
 import time
@@ -95,7 +94,7 @@ def watch_training(
     seconds: float,
     first_look: int,
     games: int,
-    enough: float = 0.0,
+    steady: float = 0.0,
     most_seconds: float = 1e9,
 ) -> dict[str, Any]:
     """A training that is looked at on its way, by fresh games, until so many transitions *and* seconds are over.
@@ -110,8 +109,8 @@ def watch_training(
         transitions: at least so many.
         seconds: of collecting and learning, at least so many.
         first_look: in transitions.
-        games: of each look.
-        enough: stop at this compliance, if not 0.
+        games: of each look; 0: none, for games take memory.
+        steady: stop when two looks in a row had this compliance, if not 0.
         most_seconds: stop then in any case.
     """
     config = make_config(preset, **values)
@@ -125,21 +124,28 @@ def watch_training(
             collecting += event["seconds_collect"]
             made = training.update * config.batch
             over = (made >= transitions and spent >= seconds) or spent >= most_seconds
-            if made >= next_look or spent >= marks[0] or over:
+            if over and not games:
+                break
+            if games and (made >= next_look or spent >= marks[0] or over):
                 look = {"transitions": made, "seconds": spent} | _figures(training.evaluate(games, (LOOK, made)))
                 looks.append(look)
                 while next_look <= made:
                     next_look *= 2
                 while marks[0] <= spent:
                     marks.pop(0)
-                if over or (enough and look["compliance"] >= enough):
+                if over or (steady and min(one["compliance"] for one in looks[-2:]) >= steady and len(looks) > 1):
                     break
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "looks": looks, "updates": training.update, "transitions": made, "seconds": spent,
-        "seconds_collect": collecting, "peak_memory_mb": memory, "distinct_inputs": event["distinct_inputs"],
+        "seconds_collect": collecting, "peak_memory_mb": peak_memory_mb(), "distinct_inputs": event["distinct_inputs"],
         "fast": event["fast"],
     }  # fmt: skip
+
+
+def peak_memory_mb() -> float:
+    """The most that this process has held; what ``getrusage`` says of a child starts with its parent's figure."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
 def _figures(found: Evaluation) -> dict[str, Any]:
