@@ -60,7 +60,8 @@ def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:
         "kinds": {kind: {"n_envs": n, "update_steps": steps} for kind, (n, steps) in KINDS.items()},
         "rows": rows,
         "gradients": _gradients(ask, quick),
-        "equal_quality": _equal_quality(found),
+        "equal_quality": (quality := _equal_quality(found)),
+        "times_faster": {kind.replace(" ", "_"): one.get("ratio_of_200") for kind, one in quality.items()},
     }
 
 
