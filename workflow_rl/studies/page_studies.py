@@ -114,7 +114,7 @@ def baselines(files: Files) -> str:
         f"{signed(sb3['meander']['sb3'], 1)} against Meander with the settings of our preset, which are made for large batches "
         f"and take {_gradients(found, 'general-short')} gradient steps in that time; with stable-baselines3's settings "
         f"({_gradients(found, 'sb3')} steps) {signed(sb3['bline']['as_sb3'], 1)} and {signed(sb3['meander']['as_sb3'], 1)} (there "
-        "remain Adam's second moment and the scaling of advantages, by batch and not by minibatch). What our preset is made "
+        "remain how the network starts, Adam's constants, and the scaling of advantages by batch and not by minibatch). What our preset is made "
         "for is time: see the last column. The best order, which was found against B_line, is "
         f"`{found['orders'][0]}`, the other one `{found['orders'][1]}`.\n\n"
         + about(
