@@ -45,7 +45,12 @@ def render(results: Path, page: Path) -> str:
 
 def write_page(results: Path, page: Path) -> Path:
     """Writes the page atomically."""
-    text = render(results, page)
+    try:
+        text = render(results, page)
+    except KeyError as error:
+        raise UserError(
+            f"the result files in {results} lack {error}: run the studies again with this version."
+        ) from None
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(page, text.encode())

@@ -40,9 +40,9 @@ def _order(files: Files) -> str:
     return (
         f"* **Which order is best?** Against B_line every order with {pair['first']} before {pair['second']}: worth "
         f"{_effect(pair)} over all {line['workflows']} orders, each trained {line['replicates']} times as the search does; "
-        f"{line['ranking']['n_equal_to_best']} orders cannot be told from the best. {_others(others)} Between two such "
+        f"{line['ranking']['n_equal_to_best']} orders cannot be told from the best, and {_others(others, 'other pair')} Between two such "
         "orders, each trained from scratch with the transitions of a general policy, it is "
-        f"{signed(long['bline']['order'])}: {_clear(long['bline']['order'])}. Against Meander: {_others(meander['pairs'])} "
+        f"{signed(long['bline']['order'])}: {_clear(long['bline']['order'])}. Against Meander {_others(meander['pairs'], 'pair')} "
         f"With long trainings {signed(long['meander']['order'])}."
     )
 
@@ -51,14 +51,14 @@ def _effect(pair: dict[str, Any]) -> str:
     return f"{pair['effect']:.2f} ± {pair['standard_error']:.2f}"
 
 
-def _others(pairs: list[dict[str, Any]]) -> str:
+def _others(pairs: list[dict[str, Any]], noun: str) -> str:
     """Whether some of these pairs shows an effect, allowing for how many there are."""
     clear = [pair for pair in pairs if abs(pair["effect"]) > SURE * pair["standard_error"]]
     if clear:
         words = "; ".join(f"{pair['first']} before {pair['second']} {_effect(pair)}" for pair in clear)
-        return f"Other pairs with an effect: {words}."
+        return f"these show an effect: {words}."
     most = max(pairs, key=lambda pair: float(abs(pair["effect"] / pair["standard_error"])))
-    return f"No other pair shows an effect; the nearest to one is {most['first']} before {most['second']}, {_effect(most)}."
+    return f"no {noun} shows an effect; the nearest to one is {most['first']} before {most['second']}, {_effect(most)}."
 
 
 def _clear(found: dict[str, Any]) -> str:

@@ -83,8 +83,8 @@ def _greedy_words(rows: dict[str, Any]) -> str:
         apart = [rows[name]["best_return"][red] - rows[name]["worst_return"][red] for red in FOES]
         parts.append(f"with {words} by {number(apart[0])} against B_line and {number(apart[1])} against Meander")
     return (
-        f"For the greedy rule the best and the worst of all 120 orders differ {', '.join(parts)}; a host that is restored at "
-        "once does not look compromised any more, so that hardly ever two types wait."
+        f"For the greedy rule the best and the worst of all 120 orders differ {', '.join(parts)}; a Restore at once "
+        "clears the look of a host before another one is attacked, a Remove leaves a doubt."
     )
 
 
@@ -137,7 +137,11 @@ def _baseline(files: Files, name: str, row: dict[str, Any]) -> list[str]:
     kept = row.get("compliance")
     compliance = ", ".join(number(kept[red]["iqm"], 3) for red in FOES) if kept else ""
     seconds = row.get("seconds")
-    spent = ", ".join(number(seconds[red]["iqm"], 0) for red in FOES) if seconds else ""
+    spent = (
+        ", ".join(number(one, 0 if one >= 10 else 1) for one in (seconds[red]["iqm"] for red in FOES))
+        if seconds
+        else ""
+    )
     return [ROWS[name], *cells, number(row["cells"]["sleep"]["100"]["iqm"]), compliance, spent]
 
 
