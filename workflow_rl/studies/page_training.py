@@ -128,9 +128,9 @@ def _conditioning(found: dict[str, Any]) -> str:
     columns = ["one policy for all orders", "return", "compliance", "worst order", "orders followed"]
     return (
         f"\n**Conditioning.** One policy for all 120 orders at once, {found['episodes']} episodes per environment, told its "
-        "order or not. (A policy for one order alone needs no telling: the code never changes.) Orders with enterprise before "
-        "user are followed by whoever defends well; only the other half needs to be told. The universal policies that come "
-        "along are trained longer and follow all.\n\n" + table(columns, rows)
+        "order or not. (A policy for one order alone needs no telling: the code never changes.) Much is followed without "
+        "being told: where only one type is compromised, every fix of it is compliant. The universal policies that come along "
+        "are trained longer and follow all.\n\n" + table(columns, rows)
     )
 
 
