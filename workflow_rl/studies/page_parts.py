@@ -77,6 +77,11 @@ def below(value: float, limit: float) -> str:
     return f"({number(limit - value, 1)})"
 
 
+def scored(found: dict[str, Any], limit: float, digits: int = 1) -> str:
+    """A score with its interval and its distance to the limit."""
+    return f"{span(found, digits)} {below(found['iqm'], limit)}"
+
+
 def about(files: Files, name: str, missing: str) -> str:
     """The last lines of a section: its command and what it does not show."""
     found = files(f"study_{name}")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.studies.page_parts import Files, about, number, signed, span, table
+from workflow_rl.studies.page_parts import Files, about, number, scored, signed, span, table
 
 
 def rollout(files: Files) -> str:
     """How an update is filled."""
-    found = files.figures("study_rollout")
+    found, limit = files.figures("study_rollout"), files.limit("current", "bline", "100")
     rows, noise = [], []
     for kind, row in found["rows"].items():
         equal, timed, followed = row["equal_transitions"], row["equal_seconds"], row["followed"]
         rows.append(
             [
                 kind,
-                span(equal["mean_return"], 1),
+                scored(equal["mean_return"], limit),
                 number(equal["compliance"]["iqm"], 3),
-                span(timed["mean_return"], 1),
+                scored(timed["mean_return"], limit),
                 number(timed["compliance"]["iqm"], 3),
                 f"{timed['transitions']['iqm'] / 1e6:.1f} M",
                 _reached(followed),
@@ -65,16 +65,18 @@ def _noise(found: dict[str, Any]) -> str:
 
 def ablation(files: Files) -> str:
     """What the parts are worth."""
-    found = files.figures("study_ablation")
+    found, limit = files.figures("study_ablation"), files.limit("current", "bline", "100")
     names = list(found["orders"])
     columns = ["", *(f"{name}: {what}" for name in names for what in ("return", "compliance", "fixes"))]
     strength = [
-        [words.format(value), *_figures(row, names)]
+        [words.format(value), *_figures(row, names, limit)]
         for form, words in (("potential", "by the rate, {}"), ("per-fix", "per fix, {}"))
         for value, row in found["strength"][form].items()
     ]
-    stop = [[f"early stopping {which}", *_figures(found["early_stopping"][which], names)] for which in ("on", "off")]
-    start = [[f"from {which}", *_figures(row, names)] for which, row in found["warm_start"].items()]
+    stop = [
+        [f"early stopping {which}", *_figures(found["early_stopping"][which], names, limit)] for which in ("on", "off")
+    ]
+    start = [[f"from {which}", *_figures(row, names, limit)] for which, row in found["warm_start"].items()]
     return (
         "## Ablation\n\nOne change at a time, B_line, two orders: enterprise first, and user first, which goes against what "
         f"the reward asks for.\n\n**Alignment reward**, from scratch, {found['episodes']} episodes in each of 200 "
@@ -87,7 +89,7 @@ def ablation(files: Files) -> str:
         + "\n**Warm start**, 50 episodes per environment, no early stop; the start's own training is not counted.\n\n"
         + table(columns, start)
         + "\n"
-        + _conditioning(found["conditioning"])
+        + _conditioning(found["conditioning"], limit)
         + _searches(found["searches"])
         + about(
             files,
@@ -97,11 +99,11 @@ def ablation(files: Files) -> str:
     )
 
 
-def _figures(row: dict[str, Any], names: list[str]) -> list[str]:
+def _figures(row: dict[str, Any], names: list[str], limit: float) -> list[str]:
     cells = []
     for name in names:
         one = row[name]
-        cells += [span(one["mean_return"], 1), number(one["compliance"]["iqm"], 3)]
+        cells += [scored(one["mean_return"], limit), number(one["compliance"]["iqm"], 3)]
         cells.append(number(one["counted_fixes"]["iqm"], 0))
     return cells
 
@@ -114,11 +116,11 @@ def _gain(found: dict[str, Any], names: list[str]) -> str:
     return f"What the return gains by going on: {'; '.join(parts)}.\n"
 
 
-def _conditioning(found: dict[str, Any]) -> str:
+def _conditioning(found: dict[str, Any], limit: float) -> str:
     rows = [
         [
             which,
-            span(found[which]["mean_return"], 1),
+            scored(found[which]["mean_return"], limit),
             span(found[which]["compliance"], 3),
             number(found[which]["worst_compliance"]["iqm"], 3),
             f"{found[which]['followed']['iqm']:.0f} of 120",
@@ -164,7 +166,7 @@ def scaling(files: Files) -> str:
             n,
             f"{row['transitions_per_s'] / 1e3:,.0f} k",
             f"{row['share_collecting']:.0%}".replace("%", " %"),
-            f"{row['distinct_inputs_per_transition']:.2f}",
+            f"{row['distinct_inputs_per_transition']:.4f}",
             number(row["peak_memory_mb"], 0),
             _reached(row["followed"]),
             "" if not row["followed"]["transitions"] else f"{row['followed']['transitions']['iqm'] / 1e6:.2f} M",
