@@ -137,12 +137,16 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
         "--min-episodes", "6" if quick else "50", "--max-episodes", "6" if quick else "50",
     ]  # fmt: skip
     found: dict[str, Any] = {"evaluations": evaluations}
-    for name, plan in plans.items():
-        cells = [
+    cells = {
+        name: [
             Cell("search", {"options": [*plan, *common, "--seed", str(seed)], "jobs": 2}, alone=not quick)
             for seed in (seeds(quick)[:1] if quick else seeds(quick))
         ]
-        rows = ask(cells)
+        for name, plan in plans.items()
+    }
+    ask([cell for row in cells.values() for cell in row])  # all at once
+    for name, own in cells.items():
+        rows = ask(own)
         effects = [_effect(row) for row in rows]
         found[name] = {
             "evaluations": rows[0]["evaluations"],

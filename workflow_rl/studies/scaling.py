@@ -62,8 +62,8 @@ def _search(ask: Ask, quick: bool) -> dict[str, Any]:
     options = ["--n-workflows", str(evaluations), "--red-agent", RED, "--replicates", "2" if quick else "4"]
     options += ["--min-episodes", "5" if quick else "50", "--max-episodes", "6" if quick else "50"]
     options += ["--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
-    jobs = JOBS[:2] if quick else JOBS
     found: dict[str, Any] = {}
+    jobs = JOBS[:1] if quick else JOBS
     for n in jobs:
         cells = [{"options": options, "jobs": n, "repeat": repeat} for repeat in range(1 if quick else 3)]
         rows = ask([Cell("search", arguments, alone=not quick) for arguments in cells])
