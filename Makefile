@@ -25,11 +25,11 @@ check: .venv/installed-dev
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "workflow_rl needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
 .venv/installed-dev: .venv/installed pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
 clean:
