@@ -14,7 +14,6 @@ test: .venv/installed-dev
 	$(MAKE) --jobs=2 check pytest  # side by side: mypy has one thread and keeps one core busy for a minute
 
 pytest: .venv/installed-dev
-	$(BIN)/workflow-rl evaluate champion --episodes 2 > /dev/null  # compiles once what both processes need
 	$(BIN)/python -m pytest -n 2
 
 check: .venv/installed-dev
