@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import socket
 import time
 from collections import deque
@@ -139,6 +140,7 @@ class RayCluster(Executor):
             self._connected.set()
 
     def _begin(self) -> None:
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # deaths are ours to tell, also of ended searches
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self.address == "local":
             cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
