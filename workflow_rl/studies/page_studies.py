@@ -134,7 +134,8 @@ def baselines(files: Files) -> str:
             "baselines",
             "stable-baselines3 with settings that were searched for, or with sixty million transitions, which would take "
             "hours; its settings are its defaults but for the batch. Champion, expert and the universal policies were "
-            "not trained anew here. Five seeds give rough intervals.",
+            "not trained anew here. Five seeds give rough intervals. Seconds of training are rough: those of stable-baselines3 "
+            "and of the policies that follow an order were taken while other work ran beside, those of general PPO were not.",
         )
     )
 
