@@ -1,20 +1,26 @@
 # On a fresh machine with python3 (>= 3.11, with venv) and make:
-#   make search   sets up .venv and runs the main job
-#   make test     sets up .venv with the development tools and runs all checks and tests
+#   make search     sets up .venv and runs the main job
+#   make test       sets up .venv with the development tools; checks, and all tests that take minutes together
+#   make test-all   the same and the long tests: live games, kills, clusters, studies, the documents' commands
 
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS := -m 'not long'
 
-.PHONY: search test pytest check clean
+.PHONY: search test test-all pytest check clean
 
 search: .venv/installed
 	$(BIN)/workflow-rl search
 
 test: .venv/installed-dev
-	$(MAKE) --jobs=2 check pytest  # side by side: mypy has one thread and keeps one core busy for a minute
+	$(MAKE) --jobs=2 check pytest TESTS="$(TESTS)"  # side by side: mypy has one thread and keeps one core busy for a minute
+
+test-all: TESTS :=
+test-all: test
 
 pytest: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m tests.compile_first
+	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

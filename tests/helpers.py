@@ -14,6 +14,8 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections import deque
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -22,8 +24,20 @@ import numpy as np
 
 from tests.conftest import ROOT
 from workflow_rl import cli
+from workflow_rl.errors import UserError
+from workflow_rl.executor import Executor, Report, Task
+from workflow_rl.worker import train_in
 
 SECONDS = 600  # after which a command counts as hanging
+
+
+@cache
+def _load_everything() -> None:
+    """Every command once with bad input: what it imports is then there for all forks of this process."""
+    for words in ("train --lr nan", "search --lr nan", "evaluate ?", "report ?", "watch ?", "export ? ?", "replay ?",
+                  "runs --folder ?", "study ?"):  # fmt: skip
+        with contextlib.suppress(UserError):
+            cli.app(words.split(), standalone_mode=False)
 
 
 def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,6 +52,7 @@ def run(*arguments: str | Path, cwd: Path = ROOT, **environment: str) -> subproc
         command = [sys.executable, "-m", "workflow_rl.cli", *words]
         environment = os.environ | environment
         return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, timeout=SECONDS)
+    _load_everything()
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         child = os.fork()
         if child == 0:
@@ -103,6 +118,26 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, np.ndarray) and left.dtype == object:
         return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
     return np.array_equal(left, right)
+
+
+class Here(Executor):
+    """Trains in this process, one after the other."""
+
+    room = 1
+
+    def __init__(self) -> None:
+        self.tasks = deque[Task]()
+
+    def submit(self, task: Task) -> None:
+        self.tasks.append(task)
+
+    def report(self, timeout: float) -> Report | None:
+        assert timeout > 0
+        task = self.tasks.popleft()
+        return Report(task.name, "done", train_in(task.path, task.config))
+
+    def close(self) -> None:
+        self.tasks.clear()
 
 
 def agent_in(folder: Path) -> ModuleType:

@@ -82,7 +82,7 @@ ALLOWED = {
     "runs_command": {"errors", "run_store"},
     "search_view": {"printing"},
     "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow_table"},
-    "workflow_table": {"errors", "order_gp", "ranking", "search"},
+    "workflow_table": {"errors", "order_gp", "ranking", "run_store", "search"},
     "workflow_search": {
         "config", "errors", "executor", "order_gp", "ranking", "run_store", "search", "search_evaluation",
         "search_result", "trainer", "workflow",
@@ -118,7 +118,7 @@ ALLOWED = {
     "buffer": {"compliance", "engine", "rollout"},
     "policy": {"rollout", "views"},
     "rollout": {"compliance", "engine", "memory", "teacher"},
-    "views": {"config", "engine", "errors", "game", "memory", "scenario"},
+    "views": {"config", "engine", "errors", "game", "memory", "scenario", "scenario_file"},
     "train_task": {
         "backends", "collect", "config", "errors", "policy_file", "scenario", "scenario_file", "views",
     },
@@ -159,7 +159,7 @@ ALLOWED = {
 LIBRARIES = {
     "numba": {"engine"},
     "llvmlite": {"engine"},
-    "gymnasium": {"cyborg_env", "cyborg_processes", "env", "registration", "views"},
+    "gymnasium": {"cyborg_env", "cyborg_processes", "cyborg_sim", "env", "registration", "views"},
     "torch": {
         "workflow_search",
         "policy",

@@ -44,9 +44,10 @@ def test_replay_of_another_edition_exits_with_1_and_gives_a_hint() -> None:
     done = run("replay", LEADERBOARD)
     assert done.returncode == 1
     assert "First mismatch: " in done.stdout
-    assert "add --edition leaderboard" in done.stderr
+    assert "All steps agree with the leaderboard edition: use --edition leaderboard." in done.stdout
     result = json.loads(run("replay", LEADERBOARD, "--json").stdout.splitlines()[-1])
     assert result["mismatched_steps"] > 0
+    assert result["edition_that_fits"] == "leaderboard"
     assert set(result["first_mismatch"]) == {"file", "episode", "step", "fields"}
 
 
@@ -98,6 +99,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_cleanly_with_a_word() -> None:
     command = [sys.executable, "-m", "workflow_rl.cli", "evaluate", "random", "--episodes", "5000000"]
     process = subprocess.Popen(
@@ -142,6 +144,7 @@ def test_evaluate_gives_the_same_table_twice() -> None:
     assert "Total of all means" in first
 
 
+@pytest.mark.long
 def test_bench_env_prints_every_figure_as_json_and_progress_does_not_disturb_standard_output() -> None:
     done = run("bench", "env", "--seconds", "0.02", "--no-cyborg", "--json")
     assert done.returncode == 0, done.stderr
@@ -159,6 +162,7 @@ def test_bench_env_prints_every_figure_as_json_and_progress_does_not_disturb_sta
     assert set(figures["by_red_agent"]) == {"bline", "meander"}
 
 
+@pytest.mark.long
 def test_bench_train_prints_every_figure_as_json() -> None:
     figures = run_json("bench", "train", "--updates", "3", "--plain-updates", "1")
     for red in ("bline", "meander"):

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.helpers import assert_refused, run
+from tests.helpers import Here, assert_refused, run
 from tests.ray_cluster import (
     add_node,
     kill_busy_node,
@@ -29,11 +28,13 @@ from tests.ray_cluster import (
 from workflow_rl.cluster import RayCluster
 from workflow_rl.config import make_config
 from workflow_rl.errors import UserError
-from workflow_rl.executor import Executor, Report, Task
+from workflow_rl.executor import Task
 from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import read_config, read_events
 from workflow_rl.worker import train_in
 from workflow_rl.workflow import all_workflows
+
+pytestmark = pytest.mark.needs("ray")
 
 SMALL: dict[str, Any] = {
     "n_workflows": 8, "replicates": 1, "n_initial": 3, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
@@ -76,26 +77,6 @@ def result_of(path: Path) -> dict[str, Any]:
     return {name: result[name] for name in FIGURES}
 
 
-class Here(Executor):
-    """Trains in this process, one after the other."""
-
-    room = 1
-
-    def __init__(self) -> None:
-        self.tasks = deque[Task]()
-
-    def submit(self, task: Task) -> None:
-        self.tasks.append(task)
-
-    def report(self, timeout: float) -> Report | None:
-        assert timeout > 0
-        task = self.tasks.popleft()
-        return Report(task.name, "done", train_in(task.path, task.config))
-
-    def close(self) -> None:
-        self.tasks.clear()
-
-
 @pytest.fixture(scope="module")
 def left_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A search without Ray to which nothing happens."""
@@ -119,6 +100,7 @@ def assert_whole(path: Path) -> None:
         assert updates == list(range(1, len(updates) + 1))
 
 
+@pytest.mark.long
 def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_path: Path) -> None:
     path = tmp_path / "run"
     process = start("--ray", three_nodes(), *options(max_episodes=150, min_episodes=150), "--run-dir", path)
@@ -141,6 +123,7 @@ def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_pat
         assert text in said
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_goes_on_on_the_cluster_and_then_on_one_machine_with_the_same_ranking(
     left_alone: Path, tmp_path: Path
 ) -> None:
@@ -183,6 +166,7 @@ def alive(pids: set[int]) -> bool:
     return any(state != "Z" for state in states)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_cluster_of_ones_own_ends_with_the_search_however_that_ends(tmp_path: Path, way: signal.Signals) -> None:
     path = tmp_path / "run"
@@ -201,6 +185,7 @@ def test_a_cluster_of_ones_own_ends_with_the_search_however_that_ends(tmp_path: 
     wait_for(lambda: not alive(own - agents), 30)
 
 
+@pytest.mark.long
 def test_the_search_of_the_documents_runs_on_a_cluster_and_says_what_processes_would(tmp_path: Path) -> None:
     settings = SMALL | {"n_workflows": 2, "replicates": 2, "max_episodes": 4, "min_episodes": 2}
     heard = list[dict[str, Any]]()
@@ -232,6 +217,7 @@ def test_what_cannot_be_is_refused_before_anything_is_started(given: list[str], 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_a_cluster_without_room_and_a_search_that_cannot_be_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     where = ["--ray", three_nodes(), "--run-dir", str(tmp_path / "run")]
     crowded = run("search", *where, "--cpus-per-evaluation", "2", **NEW_PROCESS)
@@ -240,6 +226,7 @@ def test_a_cluster_without_room_and_a_search_that_cannot_be_are_refused_and_leav
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_while(tmp_path: Path) -> None:
     for wrong, complaint in (
         ({"jobs": 0}, "jobs must be from 1 to 1000, not 0"),

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from tests.conftest import require
 from tests.helpers import same
 from workflow_rl import CageEnv, CageVectorEnv, CyborgEnv, CyborgVectorEnv, ParallelEnvWrapper, UserError
 from workflow_rl.scenario import RED_AGENTS, Scenario
@@ -23,7 +24,7 @@ Make = Callable[..., Any]
 @pytest.fixture(params=["native", "cyborg"], scope="module")
 def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "cyborg":
-        pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+        require("csle_cyborg")
     return str(request.param)
 
 

@@ -26,7 +26,7 @@ from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.run_store import Run, read_tensors
 from workflow_rl.workflow import Workflow
 
-pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+pytestmark = pytest.mark.needs("csle_cyborg")
 
 UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
@@ -36,6 +36,7 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_policy(tmp_path: Path) -> None:
     config = make_config(**SMALL)
     with closing(Run.create(tmp_path / "whole", config)) as whole:
@@ -112,6 +113,7 @@ def test_the_two_ways_to_play_greedily_agree() -> None:
     np.testing.assert_allclose(rewards.sum(axis=1), compiled.episode_returns, rtol=1e-5)
 
 
+@pytest.mark.long
 def test_the_challenges_table_stands_beside_the_native_engines() -> None:
     found = run_json(
         "evaluate", "reactive-restore", "--backend", "cyborg", "--protocol", "challenge", "--episodes", "6"
@@ -138,6 +140,7 @@ def test_the_total_has_the_error_of_games_that_serve_for_all_lengths() -> None:
     assert 0.7 < table["total_standard_error"] / np.std(others, ddof=1) < 1.4
 
 
+@pytest.mark.long
 def test_training_on_both_simulators_can_be_measured_side_by_side() -> None:
     found = run_json("bench", "cyborg", "--processes", "2", "--updates", "1", "--native-updates", "2")
     assert found["processes"] == 2
@@ -156,6 +159,7 @@ def test_differences_are_judged_by_the_spread_of_both_samples() -> None:
     assert in_standard_errors(quiet, quiet | {"mean": 1.0}) is None
 
 
+@pytest.mark.long
 def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
     size = ["--n-envs", "2", "--max-steps", "20", "--update-steps", "20", "--max-episodes", "1", "--min-episodes", "1"]
     count = ["--n-workflows", "2", "--replicates", "1", "--n-eval-episodes", "3", "--jobs", "2", "--no-report"]

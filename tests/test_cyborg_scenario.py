@@ -17,7 +17,7 @@ from workflow_rl.bench import cyborg_speed
 from workflow_rl.cyborg_scenario import cyborg_scenario
 from workflow_rl.scenario import Scenario
 
-pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+pytestmark = pytest.mark.needs("csle_cyborg")
 
 PLAY = """
 import json, random, sys, yaml
@@ -47,10 +47,10 @@ def games(path: Any, n_seeds: int) -> np.ndarray:
     return np.array(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.long
+@pytest.mark.needs("recordings")
 def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any, scenario: Scenario) -> None:
     original = ORACLE / "scenario2.merged.yaml"
-    if not original.exists():
-        pytest.skip(f"CybORG's own scenario is not here ({original})")
     ours = tmp_path / "ours.json"
     ours.write_text(json.dumps(cyborg_scenario(scenario)))
     left, right = games(original, 10), games(ours, 10)
@@ -59,11 +59,10 @@ def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any
     assert np.abs(left[:, -1]).max() > 10
 
 
+@pytest.mark.needs("recordings")
 def test_processes_have_the_numbers_and_sessions_the_order_that_chance_depends_on(scenario: Scenario) -> None:
     """A number that is taken is drawn again, which moves all later chance on; game 203103 against Meander is one."""
     original = ORACLE / "scenario2.merged.yaml"
-    if not original.exists():
-        pytest.skip(f"CybORG's own scenario is not here ({original})")
     theirs, ours = yaml.safe_load(original.read_text()), cyborg_scenario(scenario)
     for name, host in theirs["Hosts"].items():
         numbers = [sorted(process["PID"] for process in one["Processes"]) for one in (host, ours["Hosts"][name])]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require
 from tests.helpers import run
 from workflow_rl.search_view import sentences
 
@@ -35,7 +35,9 @@ ELSEWHERE = {
     "python -m benchmarks.cluster evaluations": "minutes of measuring; tests/test_executor.py trains as it does",
     "python -m benchmarks.cluster scaling": "minutes of measuring",
     "python -m benchmarks.cluster model": "writes the stored result; tests/test_in_flight.py runs the model smaller",
-    "make test": "this is what runs the tests; .ci/run calls it",
+    "make check": "`make test` runs it beside the tests",
+    "make test": "this is what runs the tests",
+    "make test-all": "this is what runs the tests; .ci/run calls it",
     "workflow-rl bench env": "half a minute of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks.env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
     "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
@@ -100,15 +102,18 @@ def run_command(command: str, place: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(shell, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
 
 
-@pytest.mark.parametrize(("place", "text"), blocks("bash"))
+def commands_here(place: str, text: str) -> list[str]:
+    """Commands of a block that are run where the block stands."""
+    return [command for command in commands(text) if command not in ELSEWHERE and place_of(command, place) == place]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("place", "text"), [block for block in blocks("bash") if commands_here(*block)])
 def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
     """Each block in sequence, for its commands may build on each other; runs that it makes are removed."""
-    here = [command for command in commands(text) if command not in ELSEWHERE and place_of(command, place) == place]
-    if not here:
-        command = commands(text)[0]
-        pytest.skip(f"not here: {ELSEWHERE.get(command) or place_of(command, place)}")
-    if any(NEEDS_SHARED in command for command in here) and not (ROOT.parent / "shared" / "cage2-oracle").exists():
-        pytest.skip("the full recordings are not here")
+    here = commands_here(place, text)
+    if any(NEEDS_SHARED in command for command in here):
+        require("recordings")
     made = [ROOT / name for name in re.findall(r"runs/docs-[\w-]+", text)]
     before = set((ROOT / "runs").glob("*-search"))
     for path in made:
@@ -123,6 +128,7 @@ def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
     assert done.returncode == 0, f"{place}: {command}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("place", "code"), blocks("python"))
 def test_a_python_example_of_the_documents_works(place: str, code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require
 from workflow_rl import CageVectorEnv
 
 
@@ -29,7 +29,7 @@ def adapter_of_the_documents() -> Any:
 @pytest.fixture(params=["docs", "package"])
 def adapter(request: pytest.FixtureRequest) -> Any:
     """The adapter as the documents show it, and as the package has it."""
-    pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed (extra: dev)")
+    require("stable_baselines3")
     if request.param == "docs":
         return adapter_of_the_documents()
     from workflow_rl.sb3_env import CageSB3VecEnv
@@ -65,8 +65,8 @@ def test_the_adapter_hands_over_final_observations_and_returns(adapter: Any) -> 
     assert all(info["TimeLimit.truncated"] for info in infos)
 
 
+@pytest.mark.needs("torchrl")
 def test_torchrl_accepts_the_single_and_the_vector_environment() -> None:
-    pytest.importorskip("torchrl", reason="torchrl is not installed (extra: dev)")
     from torchrl.envs.libs.gym import GymWrapper
     from torchrl.envs.utils import check_env_specs
 

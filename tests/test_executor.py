@@ -49,7 +49,7 @@ def n_processes() -> int:
     return 1
 
 
-@pytest.fixture(params=["processes", "ray"])
+@pytest.fixture(params=["processes", pytest.param("ray", marks=[pytest.mark.long, pytest.mark.needs("ray")])])
 def executor(request: pytest.FixtureRequest, n_processes: int, tmp_path: Path) -> Iterator[Executor]:
     """Some processes, or three nodes with room for one training each."""
     if request.param == "processes":
@@ -156,6 +156,7 @@ def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing
     executor.close()  # again does no harm
 
 
+@pytest.mark.long
 def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoint(
     executor: Executor, long_training: bytes, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoi
     assert (task.path / "policy.safetensors").read_bytes() == long_training
 
 
+@pytest.mark.long
 def test_what_one_executor_left_unfinished_the_other_one_finishes(
     executor: Executor, connected: str, long_training: bytes, tmp_path: Path
 ) -> None:
@@ -186,6 +188,7 @@ def test_what_one_executor_left_unfinished_the_other_one_finishes(
     assert (task.path / "policy.safetensors").read_bytes() == long_training
 
 
+@pytest.mark.long
 def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
     executor: Executor, tmp_path: Path
 ) -> None:

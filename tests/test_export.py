@@ -124,6 +124,7 @@ def test_the_agent_refuses_an_observation_of_another_size(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", [str(UNIVERSAL), "champion"])
+@pytest.mark.needs("csle_cyborg")
 def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +133,6 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     It cannot run as it is published: it opens a scenario file that the package does not have, writes into the package's
     folder, asks for names and a git commit, and expects the four values of an older Gym. Episodes: 2 instead of 100.
     """
-    pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
     import csle_cyborg.agents.simple_agents.blue_load_agent as load_agent
     import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
     import csle_cyborg.main as simulator
@@ -196,8 +196,8 @@ def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkey
     ("arguments", "complaint"),
     [
         ([UNIVERSAL, "new"], "the policy follows any workflow: say which one with --workflow."),
-        ([UNIVERSAL, "new", "--workflow", "user,enterprise"], "is missing from the workflow"),
-        (["nowhere", "new"], "unknown policy 'nowhere'; allowed: "),
+        ([UNIVERSAL, "new", "--workflow", "user,enterprise"], "'op_host' is missing in the workflow"),
+        (["nowhere", "new"], "unknown policy 'nowhere'; allowed: champion, expert, or the path of a run"),
         ([ROOT / "README.md", "new"], "damaged, or not one of our files"),
         ([UNIVERSAL, "/proc/new", "--workflow", ORDER], "/proc/new: cannot be written"),
     ],

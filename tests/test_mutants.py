@@ -39,6 +39,7 @@ def test_there_are_at_least_twenty_mutants_of_each_kind_together() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", SOURCE_MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_replay_notices_a_broken_branch(tmp_path: Path, mutant: SourceMutant) -> None:
     package = copy_package(tmp_path)
@@ -51,6 +52,7 @@ def test_a_replay_notices_a_broken_branch(tmp_path: Path, mutant: SourceMutant) 
     assert json.loads(output)["mismatched_steps"] > 0
 
 
+@pytest.mark.long
 def test_a_damaged_cache_of_compiled_code_is_compiled_anew_and_never_hides_an_edit_in_another_file(
     tmp_path: Path,
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_search_among_eight_types_is_judged_by_shares_of_the_range(monkeypatch
     assert summary["median_regret_percent"] == {"6": 50.0, "12": 5.0}
 
 
+@pytest.mark.long
 def test_bench_search_compares_the_strategies(tmp_path: Path) -> None:
     figures = run_json("bench", "search", "--seeds", "2", "--large-seeds", "0", "--jobs", "2",
                        "--table", RESULTS / "workflow_table_bline.json")  # fmt: skip

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import CHROMIUM
 from tests.test_report import unpack
 from workflow_rl.report_command import gather, write_report
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.story import BELIEFS
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: dev)")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no Chromium here (apt-get install chromium)", allow_module_level=True)
+pytestmark = pytest.mark.needs("playwright", "chromium")
 
 SECTIONS = (
     "answer", "ranking", "priorities", "progress", "replay", "training", "violations", "evaluation", "time", "settings",
@@ -36,7 +34,9 @@ def report(run: Path) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as session:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as session:
         found = session.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()

@@ -107,6 +107,8 @@ DAMAGES = [
     ("ports = [22]", 'ports = ["ssh"]', "field hosts[0].services[0].ports[0] must be of type int, not 'ssh'"),
     ("ports = [22]", "ports = [22.5]", "field hosts[0].services[0].ports[0] must be of type int, not 22.5"),
     ('"Analyse", "Remove",', '"Analyse", "Delete",', "field blue.host_actions names 'Delete'"),
+    ('name = "Enterprise1"', 'name = "Enterprise0"', "field hosts.name has 'Enterprise0' more than once"),
+    ("version = 1", "version = 99", "field version is 99; this program reads version 1"),
     ('"Analyse", "Remove",', '"Analyse", "Analyse",', "field blue.host_actions has 'Analyse' more than once"),
     ("success = 1, failure = 0", "success = 99, failure = 0", "field red.bline.program[0].success is 99"),
     ('foothold = "User0"', 'foothold = "User9"', "field red.foothold names 'User9'"),

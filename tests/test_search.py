@@ -269,7 +269,7 @@ def test_after_the_default_search_on_one_decisive_pair_it_is_the_one_with_the_la
     assert truth(search.suggest(1)[0].order) == -16.0
 
 
-@pytest.mark.parametrize("n_items", [6, 7])
+@pytest.mark.parametrize("n_items", [6, pytest.param(7, marks=pytest.mark.long)])
 def test_climbing_finds_the_exhaustive_optimum_of_the_bound_in_95_of_100_cases(n_items: int) -> None:
     items = tuple("abcdefg"[:n_items])
     orders, x = all_orders(items)

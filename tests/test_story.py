@@ -22,7 +22,7 @@ from workflow_rl.evaluate_command import blue_named
 from workflow_rl.evaluation import reference_policy
 from workflow_rl.replay import Replayer
 from workflow_rl.scenario import Scenario
-from workflow_rl.story import BELIEFS, Episodes, Story, judge, story_of_trace
+from workflow_rl.story import BELIEFS, SEED, Episodes, Story, judge, story_of_trace
 from workflow_rl.traces import TRACE_RED_AGENTS, Trace
 
 UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
@@ -40,7 +40,7 @@ def test_a_story_is_the_game_that_the_environment_plays(episodes: Episodes, scen
     """Its actions, played again with the same seed, give its levels, beliefs and rewards."""
     story = episodes.tell(7)
     envs = CageVectorEnv(40, red_agent="bline", max_steps=None)
-    seeds = np.random.SeedSequence([0, 0, 5]).generate_state(40, np.uint64)
+    seeds = np.random.SeedSequence([SEED, 0, 5]).generate_state(40, np.uint64)
     envs.reset(seed=seeds.tolist())
     names = [scenario.action_name(action) for action in range(145)]
     total = 0.0
@@ -173,7 +173,8 @@ def test_watch_tells_the_same_story_as_json() -> None:
         (["nobody"], "unknown policy 'nobody'"),
         (["sleep", "--episode", "funniest"], "unknown episode 'funniest'; allowed: median, best, worst, violation."),
         (["sleep", "--red-agent", "bline,meander"], "unknown red agent 'bline,meander'"),
-        (["sleep", "--episode", "violation"], "sleep has no violation of no workflow in 200 episodes."),
+        (["champion", "--episode", "violation"], "champion follows no workflow; say by which one it is to be judged"),
+        (["sleep", "--episode", "9999999"], "episode must be at most 99999, not 9999999."),
         (["sleep", "--speed", "0"], "the speed must be from 0.01 to 1000 steps per second, not 0.0."),
         ([UNIVERSAL], "the policy follows any workflow: say which one with --workflow."),
         ([DATA / "sample-current.npz", "--episode", "5000"], "episode 5000 is not in"),

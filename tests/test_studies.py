@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
+from tests.helpers import run
 from workflow_rl.errors import UserError
 from workflow_rl.policy_evaluation import evaluate_policy_file
 from workflow_rl.results import read_result_file, write_result
@@ -65,6 +66,7 @@ def shape(value: Any) -> Any:
     return "list" if isinstance(value, list) else type(value).__name__
 
 
+@pytest.mark.long
 class TestQuickForms:
     def test_every_study_writes_how_it_was_made_and_by_which_seeds(self, quick: dict[str, dict[str, Any]]) -> None:
         for name, found in quick.items():
@@ -211,12 +213,12 @@ def test_bad_input_is_one_sentence() -> None:
         ("limit", "--folder", "/proc/x"): "/proc/x: cannot write there (No such file or directory).",
     }
     for arguments, sentence in cases.items():
-        done = study(*arguments)
+        done = run("study", *arguments)
         assert (done.returncode, done.stderr.strip()) == (2, f"Error: {sentence}"), arguments
 
 
 def test_without_a_name_the_studies_are_listed() -> None:
-    done = study()
+    done = run("study")
     assert done.returncode == 0
     assert all(name in done.stdout for name in STUDIES)
 
@@ -263,7 +265,7 @@ def test_a_damaged_cell_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_two_studies_cannot_work_in_one_folder(tmp_path: Path) -> None:
     with laboratory(tmp_path).held():
-        done = study("limit", "--quick", *in_folder(tmp_path))
+        done = run("study", "limit", "--quick", *in_folder(tmp_path))
     assert (done.returncode, done.stderr.strip()) == (2, f"Error: {tmp_path} is in use by another process.")
 
 

@@ -150,6 +150,7 @@ def test_batches_kept_for_replay_and_memories_survive_a_checkpoint(path: str, vi
     assert all(np.array_equal(left[name], right[name]) for name in left)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("path", "episodes"), [("auto", 800), ("plain", 40)])
 def test_a_run_killed_at_any_moment_and_resumed_has_the_same_weights(tmp_path: Path, path: str, episodes: int) -> None:
     config = make_config(
@@ -185,6 +186,7 @@ def go_on(path: Path) -> None:
         train_workflow(run.config, run)
 
 
+@pytest.mark.long
 def test_a_killed_program_goes_on_with_resume(tmp_path: Path) -> None:
     config = [
         "--workflow", WORKFLOW, "--n-envs", "20", "--max-episodes", "60", "--min-episodes", "60", "--path", "plain",
@@ -280,8 +282,12 @@ def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--workflow", "user,user,op_server,enterprise,op_host,defender"], "'user' stands 2 times in the workflow"),
-        (["--workflow", "user,op_server"], "is missing from the workflow"),
+        (["--workflow", "user,user,op_server,enterprise,op_host,defender"], "'user' appears 2 times in the workflow"),
+        (
+            ["--workflow", "user,user,op_host,enterprise,defender"],
+            "'user' appears 2 times and 'op_server' is missing in the workflow",
+        ),
+        (["--workflow", "user,op_server"], "'op_host' is missing in the workflow"),
         (["--preset", "quick"], "unknown preset 'quick'; allowed: workflow, general"),
         (
             ["--preset", "standard", "--minibatch", "4096"],
@@ -289,12 +295,12 @@ def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
         ),
         (["--n-envs", "0"], "n_envs must be a whole number of at least 1, not 0"),
         (["--compliance-threshold", "1.2"], "compliance_threshold must be from 0 to 1, not 1.2"),
-        (["--lr", "nan"], "lr must be"),
+        (["--lr", "nan"], "lr must be from 0 to 10, not nan"),
         (["--red-agent", "nobody"], "unknown red agent 'nobody'"),
         (["--edition", "old"], "unknown edition 'old'"),
         (["--device", "cuda"], "device 'cuda' was asked for, but there is none here"),
         (["--workflow", WORKFLOW, "--universal"], "give either one workflow or --universal"),
-        (["--workflow", WORKFLOW, "--warm-start", "nowhere"], "nowhere: no such file"),
+        (["--workflow", WORKFLOW, "--warm-start", "nowhere"], "unknown warm_start 'nowhere'; allowed: none, general"),
         (["--resume", "nowhere"], "nowhere holds no run"),
         (["--resume", "nowhere", "--n-envs", "3"], "--resume goes on with the run's own settings"),
         (["--universal", "--n-envs", "8"], "n_envs 8 is too small for 120 workflows"),

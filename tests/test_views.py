@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.conftest import require
 from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
 from workflow_rl.config import make_config
@@ -19,6 +21,7 @@ from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.run_store import read_tensors, write_tensors
+from workflow_rl.scenario import Scenario
 from workflow_rl.train_task import check_task
 from workflow_rl.views import PLAIN, View, ViewedEnvs, forget_some, remember_all, unpack_words, with_view
 
@@ -29,7 +32,7 @@ MEMORY = View("memory", "host-decoy")
 def make(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Makes environments of a simulator, which are closed after the test."""
     if request.param == "cyborg":
-        pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
+        require("csle_cyborg")
     made: list[Any] = []
 
     def envs(num_envs: int, view: View, **options: Any) -> ViewedEnvs:
@@ -64,9 +67,25 @@ def test_a_view_keeps_the_promises_of_a_vector_environment(make: Any, view: View
     assert envs.memories["decoys"].any()
 
 
+def larger(scenario: Scenario) -> Scenario:
+    """The challenge with a fourteenth host."""
+    hosts = (*scenario.hosts, replace(scenario.hosts[-1], name="User5"))
+    subnets = [replace(s, hosts=(*s.hosts, "User5")) if "User4" in s.hosts else s for s in scenario.subnets]
+    return replace(scenario, hosts=hosts, subnets=tuple(subnets))
+
+
+def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(scenario: Scenario) -> None:
+    for view in (MEMORY, View("plain", "host-decoy"), View("memory", "full")):
+        with pytest.raises(UserError, match=f"the {view} knows only CAGE Challenge 2; .* has other hosts, subnets."):
+            ViewedEnvs(CageVectorEnv(1, scenario=larger(scenario)), view)
+    assert with_view(CageVectorEnv(1, scenario=larger(scenario)), PLAIN).single_action_space.n == 145 + 11
+    dearer = replace(scenario, hosts=tuple(replace(host, value=5.0) for host in scenario.hosts))
+    assert ViewedEnvs(CageVectorEnv(1, scenario=dearer), MEMORY).reset(seed=0)[0].shape == (1, 242)
+
+
+@pytest.mark.needs("csle_cyborg")
 def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> None:
     """The champion plays genuine CybORG; its recorded game, replayed in the engine, leaves the same memories."""
-    pytest.importorskip("csle_cyborg", reason="genuine CybORG is not installed (extra: cyborg)")
     policy = network_policy(DATA / "champion-current.safetensors", "")
     options: dict[str, Any] = {"red_agent": "meander", "max_steps": None}
     with closing(ViewedEnvs(CyborgVectorEnv(1, record=True, **options), View("memory", "full"))) as envs:

@@ -29,8 +29,8 @@ def test_kendall_distance_counts_pairs_in_the_other_order() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("user,op_server,enterprise,op_host", "'defender' is missing from the workflow"),
-        ("user,user,op_server,enterprise,op_host,defender", "'user' stands 2 times in the workflow"),
+        ("user,op_server,enterprise,op_host", "'defender' is missing in the workflow"),
+        ("user,user,op_server,enterprise,op_host,defender", "'user' appears 2 times in the workflow"),
         ("user,op_server,enterprise,op_host,router", "unknown unit type 'router' in the workflow; allowed: defender"),
         ("", "unknown unit type ''"),
     ],

@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from tests.conftest import ROOT
-from tests.helpers import assert_refused, run, run_json
+from tests.helpers import Here, assert_refused, run, run_json
 from workflow_rl.config import make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
@@ -107,6 +107,7 @@ def test_all_workflows_meet_the_same_chance_and_replicates_start_from_different_
     assert training_config(make_search_config(seed=1), first.workflow, 0, 3).seed != first.seed
 
 
+@pytest.mark.long
 def test_the_script_and_the_command_are_the_same_program(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     path, result = searched
     command = [*SCRIPT, *options(), "--run-dir", str(tmp_path / "run"), "--jobs", "1", "--json"]
@@ -121,6 +122,7 @@ def test_the_script_and_the_command_are_the_same_program(searched: tuple[Path, d
     assert events[0] == events[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "given",
     [
@@ -150,9 +152,9 @@ def test_the_trainer_of_the_documents_is_the_search(searched: tuple[Path, dict[s
     }
     trainer = ParallelWorkflowRLTrainer(
         n_envs=20, n_workflows=4, train_episodes_per_env=4, compliance_threshold=0.95, update_every_steps=100,
-        run_dir=tmp_path / "run", jobs=1, **extra,
+        run_dir=tmp_path / "run", in_flight=2, **extra,
     )  # fmt: skip
-    assert comparable(trainer.run_workflow_search()) == comparable(searched[1])
+    assert comparable(trainer.run_workflow_search(executor=Here())) == comparable(searched[1])
     with pytest.raises(UserError, match="given twice"):
         ParallelWorkflowRLTrainer(train_episodes_per_env=4, max_episodes=4)
 
@@ -162,6 +164,7 @@ def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@pytest.mark.long
 def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
     searched: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -207,6 +210,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_replaced_and_nothing_changes(
     searched: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -223,6 +227,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_changes(
     assert comparable(json.loads((path / "result.json").read_text())) == comparable(searched[1])
 
 
+@pytest.mark.long
 def test_workers_end_with_their_driver(tmp_path: Path) -> None:
     process = start("search", *options(max_episodes=5000, min_episodes=5000), "--run-dir", tmp_path / "run")
     wait_for(lambda: list((tmp_path / "run").glob("trainings/*/events.jsonl")))
@@ -240,6 +245,7 @@ def state(pid: int) -> str:
         return "Z"
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_cleanly_and_the_search_can_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = [sys.executable, "-m", "workflow_rl.cli", "search", *options(), "--jobs", "1", "--run-dir", str(path)]
@@ -290,7 +296,7 @@ def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is
 
 def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> None:
     run_ = Run.create(tmp_path / "run", make_search_config(**SMALL))
-    search = WorkflowSearch(run_, WorkerPool(1, tmp_path / "workers.log"))
+    search = WorkflowSearch(run_, Here())
     search.search = Scripted(search.search.items, [all_workflows()[5].order])
     assert search.go()["evaluations"] == 1
     run_.close()
@@ -298,8 +304,8 @@ def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> No
 
 def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workflows(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    result = run_json("search", *options(n_workflows=2), "--red-agent", "bline,meander", "--warm-updates", "3",
-                      "--jobs", "1", "--run-dir", path)  # fmt: skip
+    settings = SMALL | {"n_workflows": 2, "red_agent": "bline,meander", "warm_updates": 3}
+    result = ParallelWorkflowRLTrainer(run_dir=path, **settings).run_workflow_search(executor=Here())
     assert sorted(p.name for p in (path / "bases").iterdir()) == ["0", "1"]
     for training in sorted((path / "trainings").iterdir()):
         assert read_config(training).warm_start == str(path / "bases" / training.name[-1])
@@ -309,8 +315,8 @@ def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workf
 
 
 def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path: Path) -> None:
-    result = run_json("search", *options(n_workflows=2, warm_start="none", compliance_threshold=0.999), "--jobs", "1",
-                      "--run-dir", tmp_path / "run")  # fmt: skip
+    settings = SMALL | {"n_workflows": 2, "warm_start": "none", "compliance_threshold": 0.999}
+    result = ParallelWorkflowRLTrainer(run_dir=tmp_path / "run", **settings).run_workflow_search(executor=Here())
     assert result["best"] is None
     assert result["equal_to_best"] == []
     assert result["defender"] is None
@@ -327,7 +333,7 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
         (["--replicates", "6"], "replicates must be at most 5 with warm start 'universal', not 6"),
         (["--n-envs", "0"], "n_envs must be a whole number of at least 1, not 0"),
         (["--compliance-threshold", "1.2"], "compliance_threshold must be from 0 to 1, not 1.2"),
-        (["--gp-beta", "nan"], "gp_beta must be of type float, not nan"),
+        (["--gp-beta", "nan"], "gp_beta must be from 0 to 1e+06, not nan"),
         (["--gp-beta", "-1"], "gp_beta must be from 0"),
         (["--strategy", "luck"], "unknown strategy 'luck'; allowed: gp-ucb, random, round-robin, exhaustive"),
         (["--red-agent", "bob"], "bob"),
@@ -343,7 +349,7 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
         (["--resume", "nowhere"], "holds no run"),
         (["--resume", "nowhere", "--n-envs", "3"], "give no others"),
         (["--workflow", "user"], "No such option"),
-        (["--n-workflows", "many"], "Invalid value for '--n-workflows'"),
+        (["--n-workflows", "1e3"], "Invalid value '1e3' for '--n-workflows'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence_and_leaves_nothing(

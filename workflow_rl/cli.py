@@ -68,7 +68,16 @@ def main() -> None:
     except Exception as error:  # Typer's own complaints about the command line know how to put themselves
         if not hasattr(error, "format_message"):
             raise
-        _fail(str(error.format_message()))
+        _fail(_complaint(error))
+
+
+def _complaint(error: Any) -> str:
+    """Typer's sentence about the command line, with the value that it complains about."""
+    sentence = str(error.format_message())
+    details = getattr(error.__cause__, "errors", None)  # Typer lets pydantic convert values
+    if details is None:
+        return sentence
+    return sentence.replace("Invalid value for", f"Invalid value {details()[0]['input']!r} for", 1)
 
 
 def _fail(sentence: str) -> None:
@@ -324,7 +333,7 @@ def watch(
     edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
     workflow: Annotated[str, typer.Option(help="By which fixes are judged; default: the policy's own.")] = "",
     speed: Annotated[float, typer.Option(help="Steps per second.")] = 2.0,
-    seed: Seed = 0,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same games.", show_default="the report's games")] = None,
     as_json: Json = False,
 ) -> None:
     """Plays an episode in the terminal: what is true, what blue believes, what both sides do. Elsewhere as lines."""

@@ -283,7 +283,7 @@ def _check_types(config: object, wanted: Iterable[Field[Any]]) -> None:
     for item in wanted:
         value, kind = getattr(config, item.name), type(item.default)
         right = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
-        if not right or (isinstance(value, bool) and kind is not bool) or value != value:
+        if not right or (isinstance(value, bool) and kind is not bool):
             raise UserError(f"{item.name} must be of type {kind.__name__}, not {value!r}.")
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import gymnasium
+import gymnasium.spaces
 import numpy as np
 
 from workflow_rl.cyborg_scenario import cyborg_scenario
@@ -82,23 +84,44 @@ def _checkout(path: str) -> CyborgPackage:
             f"{path}: this CybORG has no Scenario2 ({scenario} is missing), so it is not of CAGE Challenge 2."
         )
     try:
-        package = _import_from(root)
-        part = functools.partial(_part, CHECKOUT)
-        agents = part("Agents")
-        red = {"bline": agents.B_lineAgent, "meander": agents.RedMeanderAgent, "sleep": agents.SleepAgent}
-        return CyborgPackage(
-            name=f"CybORG in {root}",
-            edition=_edition(path, part("Simulator.Session"), part("Shared.Enums")),
-            simulator=package.CybORG,
-            wrapper=part("Agents.Wrappers").ChallengeWrapper,
-            red_agents=red,
-            green_agent=agents.GreenAgent,
-            scenario_file=str(scenario),
-        )
+        with _gym():
+            return _package_in(root, scenario)
     except UserError:
         raise
+    except ModuleNotFoundError as error:
+        missing = f"needs the Python package {error.name!r}, which is not installed here; install it first"
+        raise UserError(f"{path}: this CybORG {missing}.") from None
     except Exception as error:  # an old checkout under a new Python can fail in any way
         raise UserError(f"{path}: this CybORG cannot be imported here ({type(error).__name__}: {error}).") from None
+
+
+def _package_in(root: Path, scenario: Path) -> CyborgPackage:
+    package = _import_from(root)
+    part = functools.partial(_part, CHECKOUT)
+    agents = part("Agents")
+    red = {"bline": agents.B_lineAgent, "meander": agents.RedMeanderAgent, "sleep": agents.SleepAgent}
+    return CyborgPackage(
+        name=f"CybORG in {root}",
+        edition=_edition(str(root), part("Simulator.Session"), part("Shared.Enums")),
+        simulator=package.CybORG,
+        wrapper=part("Agents.Wrappers").ChallengeWrapper,
+        red_agents=red,
+        green_agent=agents.GreenAgent,
+        scenario_file=str(scenario),
+    )
+
+
+@contextmanager
+def _gym() -> Iterator[None]:
+    """Where ``gym`` is not installed, a checkout that imports it gets its successor: it has the same Env and spaces."""
+    if importlib.util.find_spec("gym") is not None:
+        yield
+        return
+    sys.modules |= {"gym": gymnasium, "gym.spaces": gymnasium.spaces}
+    try:
+        yield
+    finally:
+        del sys.modules["gym"], sys.modules["gym.spaces"]
 
 
 def _part(package: str, name: str) -> ModuleType:

@@ -128,26 +128,28 @@ def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_
     return network_policy(path, workflow, "" if any_edition else edition)
 
 
-def edition_of(policy: str, edition: str | None) -> str:
-    """The edition that was asked for, else the policy's own; reference defenders and the champion: current."""
+def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAME) -> str:
+    """The edition that was asked for, else the policy's own; a defender by one of the ``names``: current."""
     editions = load_scenario().editions
     if edition is not None:
         return check_choice("edition", edition, editions)
-    if policy in BY_NAME:
+    if policy in names:
         return next(iter(editions))
     from workflow_rl.policy_file import load_policy
 
-    return load_policy(policy_path(policy, "")).edition
+    return load_policy(policy_path(policy, "", names)).edition
 
 
-def policy_path(policy: str, edition: str) -> Path:
-    """File or run of a trained policy; ``champion`` is the one of the edition that comes with the package.
+def policy_path(policy: str, edition: str, names: tuple[str, ...] = BY_NAME) -> Path:
+    """File or run of a trained policy; ``champion`` is the bundled one of the edition.
 
-    A path of that name is preferred as ``./champion``.
+    Args:
+        policy: ``champion`` or a path; a file of that name is ``./champion``.
+        edition: of the champion.
+        names: defenders that the caller accepts by name, for the message.
     """
     if policy == CHAMPION:
         return DATA / f"champion-{edition}.safetensors"
     if not Path(policy).exists():
-        names = ", ".join(BY_NAME)
-        raise UserError(f"unknown policy {policy!r}; allowed: {names}, or the path of a run or policy file.")
+        raise UserError(f"unknown policy {policy!r}; allowed: {', '.join(names)}, or the path of a run or policy file.")
     return Path(policy)

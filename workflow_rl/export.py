@@ -17,6 +17,7 @@ from workflow_rl.run_store import tensor_bytes, write_atomically
 from workflow_rl.workflow import unit_types
 
 PACKAGE = Path(__file__).parent
+EXPORTED = (CHAMPION, EXPERT)  # defenders by name
 COMPILED = "from workflow_rl.engine.compiled import compiled\n"
 UNCOMPILED = """
 
@@ -38,11 +39,10 @@ def export_agent(
         edition: of champion and expert; default: current.
     """
     folder = folder.absolute()
-    if policy in REFERENCE_POLICIES and policy != EXPERT:
-        raise UserError(
-            f"{policy} cannot be exported; allowed: {CHAMPION}, {EXPERT}, or the path of a run or policy file."
-        )
-    rules = edition_of(policy, edition) if isinstance(policy, str) else edition or load_policy(policy).edition
+    if policy in REFERENCE_POLICIES and policy not in EXPORTED:
+        allowed = ", ".join(EXPORTED)
+        raise UserError(f"{policy} cannot be exported; allowed: {allowed}, or the path of a run or policy file.")
+    rules = edition_of(policy, edition, EXPORTED) if isinstance(policy, str) else edition or load_policy(policy).edition
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already; give a new folder.")
     if policy == EXPERT:
@@ -52,7 +52,7 @@ def export_agent(
         files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
         files["README.md"] = _readme("", "by rules", "It draws nothing.", rules, "")
     else:
-        path = policy_path(policy, rules) if isinstance(policy, str) else policy
+        path = policy_path(policy, rules, EXPORTED) if isinstance(policy, str) else policy
         files, about = _network_files(path, rules, workflow, greedy)
     _write(folder, files)
     names = sorted(path.name for path in folder.iterdir())

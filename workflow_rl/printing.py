@@ -98,6 +98,9 @@ def print_replay(found: dict[str, Any]) -> None:
     first = found["first_mismatch"]
     if first is None:
         return
+    other = found.get("edition_that_fits")
+    if other:
+        print(f"All steps agree with the {other} edition: use --edition {other}.")
     print(f"First mismatch: {first['file']}, episode {first['episode']}, step {first['step']} (both count from 0).")
     for name, pair in first["fields"].items():
         print(f"  {name}: recorded {pair['recorded']}, engine {pair['engine']}")
@@ -231,6 +234,7 @@ def print_runs(found: dict[str, Any]) -> None:
         compliance = "" if run["compliance"] is None else f"{run['compliance']:.3f}"
         seconds = "" if run["seconds"] is None else f"{run['seconds']:.1f}"
         state = run["state"] + (f", {run['evaluations']} evaluations" if run["evaluations"] is not None else "")
+        state += f": {run['problem']}" if run["problem"] else ""
         about = [run["run"], run["kind"], state, run["red_agent"] or "", run["workflow"] or ""]
         rows.append([*about, figure, compliance, seconds])
     columns = ["run", "kind", "state", "red agent", "workflow (of a search: the best)", "return", "compliance", "s"]

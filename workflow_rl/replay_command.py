@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.config import check_jobs
-from workflow_rl.printing import progress, say
+from workflow_rl.printing import progress
 from workflow_rl.replay import ReplayResult, replay
-from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, check_choice, parse_red_agents
+from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.traces import load_trace
+from workflow_rl.traces import Trace, load_trace
 
 
 def replay_files(files: list[Path], edition: str) -> dict[str, Any]:
-    """Replays recorded games; hints at the other edition where all of them fit that one."""
+    """Replays recorded games; ``edition_that_fits``: by whose rules every step agrees, empty if there is none."""
     scenario = load_scenario()
     check_choice("edition", edition, scenario.editions)
     traces = [load_trace(path) for path in files]
@@ -24,11 +24,15 @@ def replay_files(files: list[Path], edition: str) -> dict[str, Any]:
         for trace in traces:
             total.add(replay(trace, scenario, edition))
             advance(1)
+    fits = edition
     if total.mismatched_steps:
-        for other in (name for name in scenario.editions if name != edition):
-            if all(replay(trace, scenario, other).mismatched_steps == 0 for trace in traces):
-                say(f"All steps agree with the {other} edition: add --edition {other}.")
-    return asdict(total) | {"edition": edition}
+        others = [name for name in scenario.editions if name != edition]
+        fits = next((name for name in others if all(_agrees(trace, scenario, name) for trace in traces)), "")
+    return asdict(total) | {"edition": edition, "edition_that_fits": fits}
+
+
+def _agrees(trace: Trace, scenario: Scenario, edition: str) -> bool:
+    return replay(trace, scenario, edition).mismatched_steps == 0
 
 
 def replay_live(

@@ -12,12 +12,10 @@ from workflow_rl.report_sections import page
 from workflow_rl.run_store import SEARCH, read_about, write_atomically
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.search_view import in_words, sentences
-from workflow_rl.story import Episodes
+from workflow_rl.story import SEED, Episodes
 
 EPISODES = 500  # fresh games per red agent of the evaluation table
-STORY_EPISODES = 200  # games from which the median, best and worst one are taken
 MARK = b'content="workflow_rl report"'
-SEED = 77  # games that neither the search nor its evaluation has seen
 
 
 def write_report(paths: list[Path], target: Path | None = None, figures: Path | None = None) -> dict[str, Any]:
@@ -90,8 +88,7 @@ def _fresh_games(policy: Path) -> dict[str, Any]:
     if not file.universal:
         act = network_policy(policy, "", file.edition)
         for red in RED_AGENTS:
-            episodes = Episodes(act, red, file.edition, workflow, STORY_EPISODES, 100, SEED)
-            stories += [story.to_json() for story in episodes.choose()]
+            stories += [story.to_json() for story in Episodes(act, red, file.edition, workflow).choose()]
     return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
 
 
@@ -113,6 +110,8 @@ def answer(data: dict[str, Any]) -> list[str]:
     if data["kind"] == SEARCH:
         return _answer_of_search(data)
     result = data["trainings"][0]["result"]
+    if data["state"] == "damaged":
+        return ["Its result cannot be read."]
     if result is None:
         return [f"{len(data['trainings'][0]['updates'])} updates have been made; there is no result yet."]
     figure = f"return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes"
@@ -135,7 +134,8 @@ def answer(data: dict[str, Any]) -> list[str]:
 def _answer_of_search(data: dict[str, Any]) -> list[str]:
     rows = data["ranking"]
     if not rows:
-        return ["No workflow has been evaluated yet."]
+        found = "No evaluation of this run can be read" if data["problem"] else "No workflow has been evaluated yet"
+        return [f"{found}."]
     best = rows[0]["workflow"] if rows[0]["follows"] else None
     result = {
         "ranking": rows,

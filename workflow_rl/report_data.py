@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -17,22 +15,28 @@ import numpy as np
 from workflow_rl.config import (
     SEARCH_FIELDS,
     TASK_FIELDS,
-    SearchConfig,
     TrainConfig,
-    config_from_json,
     config_to_json,
     make_config,
-    search_config_from_json,
 )
 from workflow_rl.errors import UserError
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.report_figures import CURVES
-from workflow_rl.run_store import SEARCH, read_about, read_result
+from workflow_rl.run_store import (
+    SEARCH,
+    TRAINING,
+    checked_result,
+    is_number,
+    missing_events,
+    parse_json,
+    read_about,
+    read_config,
+    read_search_config,
+)
 from workflow_rl.runs_command import is_held
 from workflow_rl.workflow import Workflow, all_workflows, unit_types
 
 TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
-NUMBERS = ("mean_return", "standard_error", "counted_fixes", "updates", "episodes")  # of a training's result
 _VIOLATION = re.compile(r"(\w+) instead of (\w+): (\d+)")
 
 
@@ -44,45 +48,46 @@ def report_data(path: Path) -> dict[str, Any]:
     """
     about = read_about(path)
     search = about["kind"] == SEARCH
-    config = _whole_config(path, search, about["config"])
-    result, damaged = _result(path, ("best", "ranking") if search else NUMBERS)
+    config = config_to_json(read_search_config(path) if search else read_config(path))
+    result, damage = _result(path, about["kind"])
     events, lines = read_lines(path / "events.jsonl")
-    held = is_held(path)
+    state = "finished" if result is not None else "running" if is_held(path) else "interrupted"
+    missing = "" if lines else missing_events(about["kind"], result, events)  # damaged lines are counted instead
     data: dict[str, Any] = {
         "run": str(path),
         "kind": about["kind"],
-        "state": "finished" if result is not None else "running" if held else "interrupted",
+        "state": "damaged" if damage else state,
         "config": config,
         "train": config["train"] if search else config,
         "versions": about["versions"] if isinstance(about.get("versions"), dict) else {},
         "commit": about.get("commit", "unknown"),
         "command": command_of(about["kind"], config),
-        "problem": "",
+        "problem": damage or missing,
     }
     if search:
         data |= _search(path, config, events)
-        best = next((row["workflow"] for row in data["ranking"] if row["follows"]), None)
-        if result is not None and result["best"] != best:
-            data["problem"] = f"result.json names {result['best']} as best; the files of the trainings say {best}."
+        data["problem"] = f"{data['problem']} {_contradiction(data, result)}".strip()
     else:
         data |= {"trainings": [_training(path, "this training")], "bases": []}
-        lines = damaged = 0  # counted with the training
+        lines = 0  # counted with the training
     trainings = [*data["trainings"], *data["bases"]]
-    data["damaged_lines"] = lines + damaged + sum(one["damaged_lines"] for one in trainings)
+    data["damaged_lines"] = lines + sum(one["damaged_lines"] for one in trainings)
     data["violations"] = _violations(data["trainings"])
     data["time"] = _time(trainings)
     return data
 
 
-def _whole_config(path: Path, search: bool, config: dict[str, Any]) -> dict[str, Any]:
-    """The settings, those that an older version did not have at their defaults."""
-    try:
-        if not search:
-            return config_to_json(config_from_json(asdict(TrainConfig()) | config))
-        train = asdict(TrainConfig()) | config.get("train", {})
-        return config_to_json(search_config_from_json(asdict(SearchConfig()) | config | {"train": train}))
-    except (TypeError, KeyError, AttributeError):
-        raise UserError(f"{path}/config.json is damaged.") from None
+def _contradiction(data: dict[str, Any], result: dict[str, Any] | None) -> str:
+    """Where the summary of a finished search says something else than the files of its trainings."""
+    if result is None:
+        return ""
+    wanted, found = result.get("evaluations"), len(data["evaluations"])
+    if is_number(wanted) and found < wanted:
+        return f"Only {found} of {wanted} evaluations can be used: files of the other trainings are missing or damaged."
+    best = next((row["workflow"] for row in data["ranking"] if row["follows"]), None)
+    if result.get("best") != best:
+        return f"result.json names {result.get('best')} as best; the files of the trainings say {best}."
+    return ""
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
@@ -94,8 +99,8 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     events, damaged = [], 0
     for line in lines:
         try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
+            event = parse_json(line)
+        except ValueError:
             event = None
         if isinstance(event, dict):
             events.append(event)
@@ -104,30 +109,17 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     return events, damaged
 
 
-def _result(path: Path, needed: tuple[str, ...]) -> tuple[dict[str, Any] | None, int]:
-    """The result of a run, None if there is none or it cannot be used; and 1 in the latter case."""
+def _result(path: Path, kind: str) -> tuple[dict[str, Any] | None, str]:
+    """The result of a run, None if there is none or it cannot be used; and why not, in the latter case."""
     try:
-        result = read_result(path)
-    except (UserError, RecursionError):
-        return None, 1
-    if result is None:
-        return None, 0
-    whole = all(name in result for name in needed)
-    if needed is NUMBERS:
-        figures = [result.get(name) for name in NUMBERS]
-        kept = result.get("compliance")
-        whole = all(map(_is_number, figures)) and (kept is None or _is_number(kept))
-        whole = whole and isinstance(result.get("stop_reason"), str) and isinstance(result.get("workflow"), str)
-    return (result, 0) if whole else (None, 1)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return checked_result(path, kind), ""
+    except UserError as error:
+        return None, str(error)
 
 
 def _number(event: dict[str, Any], name: str) -> float | None:
     value = event.get(name)
-    return value if _is_number(value) else None
+    return value if is_number(value) else None
 
 
 def _search(path: Path, config: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -160,7 +152,7 @@ def _search(path: Path, config: dict[str, Any], events: list[dict[str, Any]]) ->
 def _is_suggestion(event: dict[str, Any]) -> bool:
     """Is it a whole suggestion: expectation, deviation and bound all there, or none of them?"""
     figures = [event.get(name) for name in ("mean", "sigma", "bound")]
-    whole = all(map(_is_number, figures)) or figures == [None] * 3
+    whole = all(map(is_number, figures)) or figures == [None] * 3
     return event.get("kind") == "suggestion" and isinstance(event.get("index"), int) and whole
 
 
@@ -225,7 +217,7 @@ def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any
 def _training(path: Path, name: str) -> dict[str, Any]:
     """Curves and result of one training."""
     events, lines = read_lines(path / "events.jsonl")
-    result, damaged = _result(path, NUMBERS)
+    result, damage = _result(path, TRAINING)
     timed = [event for event in events if all(_number(event, name) is not None for name in TIMES)]
     updates = [event for event in events if event.get("phase") == "main" and _number(event, "update") is not None]
     config = _config_of(path)
@@ -244,7 +236,7 @@ def _training(path: Path, name: str) -> dict[str, Any]:
             round(event["transitions_per_s"] * (event["seconds_collect"] + event["seconds_update"])) for event in timed
         ),
         "result": result,
-        "damaged_lines": lines + damaged,
+        "damaged_lines": lines + bool(damage),
     }
 
 

@@ -34,7 +34,7 @@ def page(data: dict[str, Any], answer: list[str]) -> str:
 def _answer(data: dict[str, Any], answer: list[str]) -> str:
     first, *rest = [line for line in answer if line.strip()] or ["Nothing has been evaluated yet."]
     parts = [f'<p class="answer">{escape(first)}</p>', *(f"<p>{escape(line)}</p>" for line in rest)]
-    if data["state"] != "finished":
+    if data["state"] in ("running", "interrupted"):
         done = f"{len(data['evaluations'])} of {data['asked_for']} evaluations" if "asked_for" in data else "It"
         parts.insert(0, f'<p class="warning">This run is not finished ({data["state"]}): {done} done so far.</p>')
     if data["problem"]:

@@ -10,7 +10,7 @@ from typing import Any
 from workflow_rl import __version__
 from workflow_rl.bench import machine
 from workflow_rl.errors import UserError
-from workflow_rl.run_store import commit, write_atomically
+from workflow_rl.run_store import commit, parse_json, write_atomically
 
 
 def write_result(folder: Path, name: str, command: str, figures: dict[str, Any], **about: Any) -> Path:
@@ -33,7 +33,7 @@ def write_result(folder: Path, name: str, command: str, figures: dict[str, Any],
 def read_result_file(path: Path) -> dict[str, Any]:
     """A result file as it was written."""
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path} is missing; the study that writes it has not been run to its end.") from None
     except (OSError, ValueError) as error:

@@ -20,6 +20,7 @@ import csv
 import fcntl
 import io
 import json
+import math
 import os
 import platform
 import subprocess
@@ -27,7 +28,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -44,6 +45,10 @@ from workflow_rl.config import (
 from workflow_rl.errors import RunInUseError, UserError
 
 TRAINING, SEARCH = "training", "search"  # kinds of runs
+FIGURES = {  # that a result must have; of a search every row of its ranking
+    TRAINING: ("mean_return", "standard_error", "counted_fixes", "updates", "episodes"),
+    SEARCH: ("mean_return", "standard_error", "visits"),
+}
 Config = TypeVar("Config", TrainConfig, SearchConfig)
 
 
@@ -134,17 +139,28 @@ class Run(Generic[Config]):
         os.close(self._lock)
 
 
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; whatever is wrong with the text is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def read_about(path: Path) -> dict[str, Any]:
     """What config.json of the run in ``path`` says: kind, config, versions, commit."""
     try:
-        about = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        about = parse_json((path / "config.json").read_text(encoding="utf-8"))
     except OSError:
         raise UserError(f"{path} holds no run (config.json cannot be read).") from None
     except ValueError:
         about = None
     if not isinstance(about, dict) or not isinstance(about.get("config"), dict):
         raise UserError(f"{path}/config.json is damaged.")
-    return {"kind": TRAINING} | about
+    about = {"kind": TRAINING} | about
+    if about["kind"] not in (TRAINING, SEARCH):
+        raise UserError(f"{path}/config.json is damaged: {about['kind']!r} is no kind of run.")
+    return about
 
 
 def read_config(path: Path) -> TrainConfig:
@@ -158,21 +174,22 @@ def read_search_config(path: Path) -> SearchConfig:
 
 
 def _read_settings(path: Path, kind: str, parse: Callable[[dict[str, Any]], Config]) -> Config:
+    """Settings that came after the run was made have their defaults."""
     about = read_about(path)
     if about["kind"] != kind:
         raise UserError(f"{path} holds a {about['kind']}, not a {kind}.")
     try:
         return parse(about["config"])
-    except UserError:
-        raise
-    except (ValueError, KeyError, TypeError):
+    except UserError as error:
+        raise UserError(f"{path}/config.json: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}/config.json is damaged.") from None
 
 
 def read_result(path: Path) -> dict[str, Any] | None:
     """Result of the run in ``path``; None while it is not finished."""
     try:
-        result = json.loads((path / "result.json").read_text(encoding="utf-8"))
+        result = parse_json((path / "result.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
@@ -180,6 +197,40 @@ def read_result(path: Path) -> dict[str, Any] | None:
     if not isinstance(result, dict):
         raise UserError(f"{path}/result.json is damaged.")
     return result
+
+
+def checked_result(path: Path, kind: str) -> dict[str, Any] | None:
+    """The result of a run if every figure that others show is there; None while it is not finished."""
+    result = read_result(path)
+    if result is None:
+        return None
+    rows = result.get("ranking") if kind == SEARCH else [result]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path}/result.json is damaged: it has no ranking.")
+    for row in rows:
+        wrong = [name for name in FIGURES[kind] if not is_number(row.get(name))]
+        wrong += [name for name in ("compliance",) if row.get(name) is not None and not is_number(row[name])]
+        wrong += [name for name in ("stop_reason", "workflow") if not isinstance(row.get(name), str)]
+        if wrong:
+            raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")
+    return result
+
+
+def missing_events(kind: str, result: dict[str, Any] | None, events: list[dict[str, Any]]) -> str:
+    """What the events of a finished run lack, in words; empty if they are complete."""
+    if result is None:
+        return ""
+    search = kind == SEARCH
+    wanted = result.get("evaluations" if search else "updates")
+    found = sum(event.get("kind") == "evaluation" if search else event.get("phase") == "main" for event in events)
+    if not is_number(wanted) or found >= wanted:
+        return ""
+    return f"events.jsonl has {found} of {wanted} {'evaluations' if search else 'updates'}."
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Is it a finite number?"""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
@@ -193,10 +244,13 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     events = []
     for number, line in enumerate(lines):
         try:
-            events.append(json.loads(line))
-        except json.JSONDecodeError:
+            events.append(parse_json(line))
+        except ValueError:
             if number < len(lines) - 1:
                 raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.") from None
+            continue
+        if not isinstance(events[-1], dict):
+            raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.")
     return events
 
 
@@ -219,7 +273,7 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and JSON object of a file of :func:`write_tensors`."""
     try:
         with safe_open(str(path), framework="numpy") as file:
-            meta = json.loads((file.metadata() or {})["meta"])
+            meta = parse_json((file.metadata() or {})["meta"])
             return {name: file.get_tensor(name) for name in file.keys()}, meta  # noqa: SIM118 (no mapping)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file.") from None

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.errors import UserError
-from workflow_rl.run_store import SEARCH, read_about, read_events, read_result
+from workflow_rl.run_store import (
+    SEARCH,
+    checked_result,
+    is_number,
+    missing_events,
+    read_about,
+    read_config,
+    read_events,
+    read_search_config,
+)
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
@@ -19,32 +28,36 @@ def list_runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """One run in a row."""
+    """One run in a row; of a damaged one ``problem`` says what is wrong."""
     row: dict[str, Any] = {
         "run": str(path), "kind": "?", "state": "damaged", "red_agent": None, "workflow": None, "mean_return": None,
-        "standard_error": None, "compliance": None, "evaluations": None, "seconds": None,
+        "standard_error": None, "compliance": None, "evaluations": None, "seconds": None, "problem": "",
     }  # fmt: skip
     try:
         return row | _known(path)
-    except (UserError, KeyError, TypeError, AttributeError):
-        return row
+    except UserError as error:
+        return row | {"problem": str(error).removeprefix(f"{path}/").removeprefix(f"{path} ")}
 
 
 def _known(path: Path) -> dict[str, Any]:
     """What is known of a run that is not damaged."""
-    about, result, events = read_about(path), read_result(path), read_events(path)
-    train = about["config"].get("train", about["config"])
-    row = {"kind": about["kind"], "red_agent": train.get("red_agent"), "workflow": train.get("workflow")}
+    kind = read_about(path)["kind"]
+    train = read_search_config(path).train if kind == SEARCH else read_config(path)
+    result, events = checked_result(path, kind), read_events(path)
+    missing = missing_events(kind, result, events)
+    if missing:
+        raise UserError(missing)
+    row: dict[str, Any] = {"kind": kind, "red_agent": train.red_agent, "workflow": train.workflow}
     row["state"] = "finished" if result is not None else "running" if is_held(path) else "interrupted"
-    if about["kind"] == SEARCH:
+    best = result
+    if kind == SEARCH:
         row["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
-        best = next((place for place in (result or {}).get("ranking", []) if place["follows"]), None)
+        best = next((place for place in (result or {}).get("ranking", []) if place.get("follows")), None)
         row["workflow"] = best["workflow"] if best else None
-    else:
-        best = result
     if best:
-        row |= {name: best[name] for name in ("mean_return", "standard_error", "compliance")}
-    row["seconds"] = (result or {}).get("seconds")
+        row |= {name: best.get(name) for name in ("mean_return", "standard_error", "compliance")}
+    seconds = (result or {}).get("seconds")
+    row["seconds"] = seconds if is_number(seconds) else None
     return row
 
 
@@ -62,7 +75,8 @@ def compare_runs(paths: list[Path]) -> dict[str, Any]:
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
     """Settings of a run with those of its trainings among them."""
-    trained: dict[str, Any] = config.get("train", {})
+    trained = config.get("train")
+    trained = trained if isinstance(trained, dict) else {}
     return {name: value for name, value in config.items() if name != "train"} | trained
 
 

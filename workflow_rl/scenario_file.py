@@ -16,6 +16,7 @@ DEFAULT_SCENARIO = Path(__file__).parent / "data" / "cage2.toml"
 
 # Sets are bits of signed numbers: 16 bits for hosts, 8 for subnets; an observation is 4 bits per host of a 64-bit word.
 CAPACITY = {"hosts": 15, "subnets": 7, "ports": 12, "decoys": 8, "exploits": 8, "program": 16, "n_actions": 255}
+VERSION = 1  # of the file's format
 PLAIN_VERBS = ("Sleep", "Monitor")
 HOST_VERBS = ("Analyse", "Remove", "Restore")
 
@@ -94,8 +95,11 @@ def _expect(value: Any, kind: type[T], where: str) -> T:
 
 def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yields (field, complaint) for everything in which the parts do not fit each other or the engine."""
+    if scenario.version != VERSION:
+        yield "version", f"is {scenario.version}; this program reads version {VERSION}"
     yield from _wrong_numbers(scenario)
     yield from _capacities(scenario)
+    yield from _repeated_names(scenario)
     yield from _unknown_names(scenario)
     yield from _wrong_structure(scenario)
 
@@ -186,7 +190,7 @@ def _wrong_numbers(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 yield f"red.bline.program[{i}].{what}", f"is {number}; the program has lines 0 to {lines - 1}"
 
 
-def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _repeated_names(scenario: Scenario) -> Iterator[tuple[str, str]]:
     unique = {
         "unit_types": scenario.unit_types,
         "hosts.name": scenario.host_names,
@@ -198,6 +202,13 @@ def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
         "subnets.hosts": [host for subnet in scenario.subnets for host in subnet.hosts],
         "red.meander.retakes": scenario.red.meander.retakes,
     }
+    for where, names in unique.items():
+        for name in names:
+            if list(names).count(name) > 1:
+                yield where, f"has {name!r} more than once"
+
+
+def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for where, some in (("red.bline.users", scenario.red.bline.users), ("green.scans", scenario.green.scans)):
         if not some:
             yield where, "must name at least one host"
@@ -208,12 +219,9 @@ def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for account in scenario.accounts.privileged:
         if account not in accounts:
             yield "accounts.privileged", f"names {account!r}, under which no service runs"
-    for where, names in unique.items():
-        for name in names:
-            if list(names).count(name) > 1:
-                yield where, f"has {name!r} more than once"
+    in_subnets = {host for subnet in scenario.subnets for host in subnet.hosts}
     for name in scenario.host_names:
-        if name not in unique["subnets.hosts"]:
+        if name not in in_subnets:
             yield "subnets.hosts", f"puts host {name!r} into no subnet"
     for i, host in enumerate(scenario.hosts):
         if not any(service.ports for service in host.services):

@@ -10,7 +10,7 @@ from workflow_rl.backends import Backend, check_backend
 from workflow_rl.collect import asks_teacher, workflows_of
 from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig
 from workflow_rl.errors import UserError
-from workflow_rl.policy_file import load_policy
+from workflow_rl.policy_file import PolicyFile, load_policy
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import View
@@ -35,7 +35,7 @@ def check_task(config: TrainConfig) -> None:
     if config.warm_start != "none" and not config.conditioned:
         raise UserError("a warm start needs a workflow (--workflow or --universal).")
     if config.warm_start not in ("none", "general"):
-        base, view = load_policy(warm_start_path(config)), View(config.view, config.actions)
+        base, view = _warm_start(config), View(config.view, config.actions)
         if base.view != view:
             raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
         if base.net.hidden != config.hidden:
@@ -50,6 +50,14 @@ def check_task(config: TrainConfig) -> None:
         raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
+
+
+def _warm_start(config: TrainConfig) -> PolicyFile:
+    path = warm_start_path(config)
+    if not path.exists():
+        kinds = "none, general, universal, or the path of a run or policy file"
+        raise UserError(f"unknown warm_start {config.warm_start!r}; allowed: {kinds}.")
+    return load_policy(path)
 
 
 def warm_start_path(config: TrainConfig) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from workflow_rl.memory import (
     write_bits,
 )
 from workflow_rl.scenario import Scenario, check_choice
+from workflow_rl.scenario_file import load_scenario
 
 PLAIN_BITS, ALL_ACTIONS = 52, 145
 
@@ -128,6 +129,20 @@ def view_actions(actions: np.ndarray) -> np.ndarray:
     return np.array([view_action(action) for action in actions.tolist()])
 
 
+def check_seen(scenario: Scenario, view: View) -> None:
+    """Refuses a scenario that the view's memory does not know: it is made for the hosts and decoys of the challenge."""
+    known = load_scenario()
+
+    def parts(of: Scenario) -> dict[str, Any]:
+        hosts = [replace(host, value=0.0, process_ids=()) for host in of.hosts]  # what they cost is not remembered
+        names = ("subnets", "blue", "decoys", "exploits", "red")
+        return {"hosts": hosts} | {name: getattr(of, name) for name in names}
+
+    if view.tracks and parts(scenario) != parts(known):
+        other = [name for name, part in parts(scenario).items() if part != parts(known)[name]]
+        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario has other {', '.join(other)}.")
+
+
 def with_view(envs: Any, view: View) -> Any:
     """The environments as a policy of that view sees them."""
     return ViewedEnvs(envs, view) if view.tracks else envs
@@ -150,6 +165,7 @@ class ViewedEnvs(VectorWrapper):
     """
 
     def __init__(self, envs: Any, view: View) -> None:
+        check_seen(envs.scenario, view)
         super().__init__(envs)
         self.envs, self.view = envs, view
         self.single_observation_space = Box(0.0, 1.0, (view.n_bits,), np.float32)

@@ -8,15 +8,15 @@ from workflow_rl.errors import UserError
 from workflow_rl.evaluation import REFERENCE_POLICIES
 from workflow_rl.scenario import RED_AGENTS, check_choice
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.story import Episodes, Story, story_of_trace
+from workflow_rl.story import N_EPISODES, SEED, Episodes, Story, story_of_trace
 from workflow_rl.traces import load_trace
 
 CHOICES = ("median", "best", "worst", "violation")
-N_EPISODES = 200  # from which the median, the best and the worst are taken
+LAST_EPISODE = 99_999  # all episodes up to the one that is asked for are played side by side
 
 
 def story_named(
-    source: str, red_agent: str | None, episode: str, edition: str | None, workflow: str, seed: int
+    source: str, red_agent: str | None, episode: str, edition: str | None, workflow: str, seed: int | None
 ) -> Story:
     """The episode that was asked for.
 
@@ -26,7 +26,7 @@ def story_named(
         episode: one of CHOICES or a number.
         edition: the rules; default: the policy's, else ``current``.
         workflow: by which fixes are judged; default: the policy's own.
-        seed: of the games.
+        seed: of the games; default: those of which a report shows the median, the best and the worst.
     """
     if edition is not None:
         check_choice("edition", edition, load_scenario().editions)
@@ -55,17 +55,18 @@ def story_named(
     number = _number(episode)
     if number is None:
         check_choice("episode", episode, CHOICES)
-    n_episodes = N_EPISODES if number is None else number + 1
+    if episode == "violation" and not about[2]:
+        raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
+    n_episodes = N_EPISODES if number is None else max(N_EPISODES, number + 1)
     rules = edition or about[1]
     blue = blue_named(path if path.exists() and source not in BY_NAME else source, about[2], rules)
-    episodes = Episodes(blue, red, rules, about[2], n_episodes, 100, seed)
+    episodes = Episodes(blue, red, rules, about[2], n_episodes, seed=SEED if seed is None else seed)
     if number is not None:
         return episodes.tell(number, f"{source}: episode {number}")
     if episode == "violation":
         first = episodes.first_violation()
         if first is None:
-            order = f"the workflow {about[2]}" if about[2] else "no workflow"
-            raise UserError(f"{source} has no violation of {order} in {n_episodes} episodes.")
+            raise UserError(f"{source} has no violation of the workflow {about[2]} in {n_episodes} episodes.")
         return episodes.tell(first, f"{source}: first violation")
     names = {story.why: story for story in episodes.choose()}
     story = names[episode]
@@ -85,4 +86,8 @@ def _policy_of(path: Path) -> Path:
 
 
 def _number(episode: str) -> int | None:
-    return int(episode) if episode.isdecimal() and int(episode) < 100_000 else None
+    if not episode.isdecimal():
+        return None
+    if len(episode) > len(str(LAST_EPISODE)):
+        raise UserError(f"episode must be at most {LAST_EPISODE}, not {episode}.")
+    return int(episode)

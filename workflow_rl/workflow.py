@@ -33,11 +33,11 @@ class Workflow:
         for name in self.order:
             if name not in types:
                 raise UserError(f"unknown unit type {name!r} in the workflow; allowed: {', '.join(types)}.")
-        for name in types:
-            times = self.order.count(name)
-            if times != 1:
-                problem = "is missing from" if times == 0 else f"stands {times} times in"
-                raise UserError(f"{name!r} {problem} the workflow; it must name each of {', '.join(types)} once.")
+        repeated = [f"{name!r} appears {n} times" for name in types if (n := self.order.count(name)) > 1]
+        missing = [f"{name!r} is missing" for name in types if name not in self.order]
+        if repeated or missing:
+            problems = " and ".join(repeated + missing)
+            raise UserError(f"{problems} in the workflow; it must name each of {', '.join(types)} once.")
 
     @classmethod
     def parse(cls, text: str | Sequence[str]) -> Workflow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from itertools import combinations, permutations
@@ -14,6 +13,7 @@ import numpy as np
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order, pair_swaps
 from workflow_rl.ranking import Evaluated, Posterior
+from workflow_rl.run_store import parse_json
 from workflow_rl.search import MOST_EXHAUSTIVE
 
 
@@ -124,7 +124,7 @@ def table_from_json(value: dict[str, Any]) -> WorkflowTable:
 def read_table(path: Path) -> WorkflowTable:
     """The table of a stored result of ``python -m benchmarks.workflow_table``."""
     try:
-        table = table_from_json(json.loads(path.read_text(encoding="utf-8"))["figures"]["table"])
+        table = table_from_json(parse_json(path.read_text(encoding="utf-8"))["figures"]["table"])
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError, AttributeError):

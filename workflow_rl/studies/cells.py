@@ -22,7 +22,7 @@ from typing import Any
 
 from workflow_rl.errors import UserError
 from workflow_rl.parent_watch import end_with
-from workflow_rl.run_store import commit, hold, write_atomically
+from workflow_rl.run_store import commit, hold, parse_json, write_atomically
 
 Say = Callable[[str], None]
 
@@ -110,7 +110,7 @@ class Laboratory:
     def _kept(self, cell: Cell) -> dict[str, Any] | None:
         path = self.folder / "cells" / f"{cell.key}.json"
         try:
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            found: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
             if found["task"] == cell.task and found["arguments"] == cell.arguments:
                 return found
         except FileNotFoundError:
