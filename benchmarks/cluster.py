@@ -305,7 +305,7 @@ def model() -> dict[str, Any]:
 
 
 def _stored(name: str) -> dict[str, Any]:
-    figures: dict[str, Any] = json.loads((RESULTS / f"cluster_{name}.json").read_text())["figures"]
+    figures: dict[str, Any] = json.loads((RESULTS / f"cluster_{name}.json").read_text("utf-8"))["figures"]
     return figures
 
 

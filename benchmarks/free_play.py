@@ -22,7 +22,7 @@ from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate, reference_polic
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.scenario_file import load_scenario
 
-REFERENCE: dict[str, Any] = json.loads((Path(__file__).parent / "reference_returns.json").read_text())
+REFERENCE: dict[str, Any] = json.loads((Path(__file__).parent / "reference_returns.json").read_text("utf-8"))
 LIMIT = 3.0
 
 

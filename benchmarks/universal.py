@@ -34,7 +34,7 @@ EPISODES = 1000
 def main(runs: list[Path]) -> None:
     """Evaluates the policies of the runs and stores the result."""
     path_of_result = RESULTS / "universal.json"
-    figures = json.loads(path_of_result.read_text())["figures"] if path_of_result.exists() else {}
+    figures = json.loads(path_of_result.read_text("utf-8"))["figures"] if path_of_result.exists() else {}
     for path in runs:
         result, config = read_result(path), read_config(path)
         if result is None or result["workflow"] != "universal":

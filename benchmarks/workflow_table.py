@@ -60,9 +60,9 @@ def main(red: str, updates: int) -> None:
     name = f"workflow_table_{red}" + (f"_{updates}" if updates != DEFAULT_UPDATES else "")
     journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
-    lines = journal.read_text().splitlines(keepends=True) if journal.exists() else []
+    lines = journal.read_text("utf-8").splitlines(keepends=True) if journal.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be cut off
-    journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    journal.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     have = {(row["workflow"], row["replicate"]) for row in rows}
     tasks = [(r, str(w)) for r in range(N_UNIVERSAL) for w in all_workflows() if (str(w), r) not in have]
     with ProcessPoolExecutor(2) as pool, open(journal, "a") as file:

@@ -23,7 +23,7 @@ from workflow_rl.traces import TRACE_PORTS, TRACE_SCANNED_BIT
 
 def constant(file: str, name: str) -> Any:
     """A constant of a source file, without its imports, which take seconds."""
-    for node in ast.parse((ROOT / file).read_text()).body:
+    for node in ast.parse((ROOT / file).read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name) and target.id == name:
             return ast.literal_eval(node.value)
     raise AssertionError(f"{file} has no constant {name}")

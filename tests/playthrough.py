@@ -82,4 +82,4 @@ def _bits(scenario: Scenario, state: np.void) -> str:
 
 if __name__ == "__main__":
     for path in map(Path, sys.argv[1:]):
-        path.write_text(play_text(path.read_text()))
+        path.write_text(play_text(path.read_text("utf-8")), "utf-8")

@@ -63,7 +63,7 @@ def _raylet(node: Any) -> int:
 
 def _parent(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[1])
     except OSError:
         return 0
 
@@ -73,7 +73,7 @@ def processes(title: str) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_text()
+            words = path.read_text("utf-8")
         except OSError:
             continue
         if words.startswith(title):

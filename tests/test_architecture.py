@@ -197,7 +197,7 @@ def room(path: Path) -> str:
 
 def imported(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -222,7 +222,7 @@ def test_each_library_stays_in_its_room(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_and_functions_stay_short(path: Path) -> None:
-    text = path.read_text()
+    text = path.read_text("utf-8")
     assert text.count("\n") <= 400
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
@@ -232,7 +232,7 @@ def test_files_and_functions_stay_short(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_only_the_command_line_prints_and_nobody_uses_a_global_generator_or_edits_the_path(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             printing = ("cli", "printing", "search_view")
@@ -247,13 +247,13 @@ def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:
     """Ports, values, host counts and probabilities come from data/cage2.toml."""
     forbidden = {13, 52, 145, 22, 80, 443, 139, 3389, 3390, 21, 25, 4444, 0.75, 0.95}
     for path in (PACKAGE / "engine").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
                 assert node.value not in forbidden, f"{path.name}, line {node.lineno}: {node.value}"
 
 
 def test_the_map_of_the_house_names_every_room() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     for path in FILES:
         if room(path) not in ("", "engine") and path.name != "__init__.py":
             assert f"`{path.name}`" in text, f"{path.name} is missing from the map in CONTRIBUTING.md"
@@ -268,7 +268,7 @@ def test_every_public_name_is_there() -> None:
 
 def test_every_test_is_named_as_a_sentence_and_asserts_something() -> None:
     for path in TESTS:
-        text = path.read_text()
+        text = path.read_text("utf-8")
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 source = ast.get_source_segment(text, node) or ""

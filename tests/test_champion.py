@@ -27,7 +27,7 @@ EDITIONS = ("current", "leaderboard")
 
 
 def stored(name: str) -> Any:
-    return json.loads((ROOT / "benchmarks" / "results" / f"champion_{name}.json").read_text())["figures"]
+    return json.loads((ROOT / "benchmarks" / "results" / f"champion_{name}.json").read_text("utf-8"))["figures"]
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -88,8 +88,8 @@ def test_the_exported_agent_acts_as_ours_in_whole_episodes(name: str, edition: s
 def test_the_exported_agent_needs_numpy_alone_and_an_old_python(name: str, tmp_path: Path) -> None:
     export_agent(name, tmp_path / "agent", edition="leaderboard")
     for path in (tmp_path / "agent").glob("*.py"):
-        ast.parse(path.read_text(), feature_version=(3, 7))
-        assert "workflow_rl." not in path.read_text()
+        ast.parse(path.read_text("utf-8"), feature_version=(3, 7))
+        assert "workflow_rl." not in path.read_text("utf-8")
     code = (
         "import sys; sys.path.insert(0, '.'); "
         "sys.modules.update({name: None for name in ('torch', 'workflow_rl', 'safetensors', 'numba', 'gymnasium')}); "
@@ -109,7 +109,7 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
     assert story["frames"][0]["blue"] == "DecoyFemitter User2"
     done = run_json("export", "champion", tmp_path / "agent", "--edition", "leaderboard")
     assert (done["edition"], done["greedy"]) == ("leaderboard", True)
-    assert "leaderboard edition" in (tmp_path / "agent" / "README.md").read_text()
+    assert "leaderboard edition" in (tmp_path / "agent" / "README.md").read_text("utf-8")
     assert run_json("evaluate", tmp_path / "agent", "--episodes", "10")["edition"] == "leaderboard"
 
 

@@ -73,7 +73,7 @@ def evaluated(path: Path) -> int:
 
 
 def result_of(path: Path) -> dict[str, Any]:
-    result = json.loads((path / "result.json").read_text())
+    result = json.loads((path / "result.json").read_text("utf-8"))
     return {name: result[name] for name in FIGURES}
 
 
@@ -118,7 +118,7 @@ def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_pat
     restarts = [event for event in events if event["kind"] == "restarted"]
     assert [event["reason"] for event in restarts] == ["its node was lost"]
     assert "raylet" not in said  # Ray's pages about it
-    assert "raylet" in (path / "workers.log").read_text()
+    assert "raylet" in (path / "workers.log").read_text("utf-8")
     for text in (*texts, f"a worker died (its node was lost); its training {restarts[0]['name']} goes on in another."):
         assert text in said
 
@@ -150,7 +150,7 @@ def descendants(pid: int) -> set[int]:
     parents = dict[int, int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+            parents[int(stat.parent.name)] = int(stat.read_text("utf-8").rsplit(")", 1)[1].split()[1])
     found, before = {pid}, set[int]()
     while found != before:
         before = set(found)
@@ -162,7 +162,7 @@ def alive(pids: set[int]) -> bool:
     states = list[str]()
     for pid in pids:
         with contextlib.suppress(OSError):
-            states.append(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0])
+            states.append(Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0])
     return any(state != "Z" for state in states)
 
 

@@ -34,7 +34,7 @@ def children(pid: int) -> set[int]:
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            number, rest = path.parent.name, path.read_text().rsplit(")", 1)[1].split()
+            number, rest = path.parent.name, path.read_text("utf-8").rsplit(")", 1)[1].split()
         except (OSError, IndexError):
             continue
         if int(rest[1]) == pid and rest[0] != "Z":
@@ -54,7 +54,7 @@ def gone(pids: set[int], seconds: float = 10) -> bool:
 
 def state_of(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
     except OSError:
         return "Z"
 
@@ -336,7 +336,7 @@ def test_an_edition_that_the_package_does_not_play_is_refused() -> None:
 def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     (tmp_path / "csle_cyborg").mkdir()
     (tmp_path / "csle_cyborg" / "__init__.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'csle_cyborg'\", name='csle_cyborg')"
+        "raise ModuleNotFoundError(\"No module named 'csle_cyborg'\", name='csle_cyborg')", "utf-8"
     )
     done = run(*arguments, cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert_refused(
@@ -396,7 +396,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, "utf-8")
     yield tmp_path / "cage-challenge-2"
     for name in [name for name in sys.modules if name.split(".")[0] == "CybORG"]:
         del sys.modules[name]
@@ -417,21 +417,21 @@ def test_a_checkout_of_cyborg_can_be_used_instead(checkout: Path) -> None:
 
 
 def changed_scenario(folder: Path) -> Path:
-    text = (ROOT / "workflow_rl" / "data" / "cage2.toml").read_text()
+    text = (ROOT / "workflow_rl" / "data" / "cage2.toml").read_text("utf-8")
     changed = folder / "mine.toml"
-    changed.write_text(text.replace("detected = 0.95", "detected = 0.9"))
+    changed.write_text(text.replace("detected = 0.95", "detected = 0.9"), "utf-8")
     return changed
 
 
 def test_a_checkout_is_known_by_the_rules_of_its_edition(checkout: Path) -> None:
     root = checkout / "CybORG" / "CybORG"
-    (root / "Simulator" / "Session.py").write_text("class RedAbstractSession:\n    pass\n")
+    (root / "Simulator" / "Session.py").write_text("class RedAbstractSession:\n    pass\n", "utf-8")
     with pytest.raises(UserError, match="between the current and the leaderboard edition"):
         load_cyborg(str(checkout))
     for name in [name for name in sys.modules if name.split(".")[0] == "CybORG"]:
         del sys.modules[name]
     versions = "class ProcessVersion:\n    @staticmethod\n    def parse_string(text):\n        return None\n"
-    (root / "Shared" / "Enums.py").write_text(versions)
+    (root / "Shared" / "Enums.py").write_text(versions, "utf-8")
     assert load_cyborg(str(checkout)).edition == "leaderboard"
     with pytest.raises(UserError, match="plays the leaderboard edition, not current"):
         CyborgEnv(cyborg_path=str(checkout))
@@ -445,7 +445,7 @@ def test_a_folder_without_a_usable_cyborg_is_refused(tmp_path: Path, checkout: P
         ("import not_there", "needs the Python package 'not_there', which is not installed here; install it first"),
         ("def", r"cannot be imported here \(SyntaxError"),
     ):
-        broken.write_text(code)
+        broken.write_text(code, "utf-8")
         with pytest.raises(UserError, match=complaint):
             load_cyborg(str(checkout))
     (checkout / "CybORG" / "CybORG" / "Shared" / "Scenarios" / "Scenario2.yaml").unlink()

@@ -52,7 +52,7 @@ def games(path: Any, n_seeds: int) -> np.ndarray:
 def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any, scenario: Scenario) -> None:
     original = ORACLE / "scenario2.merged.yaml"
     ours = tmp_path / "ours.json"
-    ours.write_text(json.dumps(cyborg_scenario(scenario)))
+    ours.write_text(json.dumps(cyborg_scenario(scenario)), "utf-8")
     left, right = games(original, 10), games(ours, 10)
     assert left.shape == (3 * 10 * 100, 53)
     assert np.array_equal(left, right)
@@ -63,7 +63,7 @@ def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any
 def test_processes_have_the_numbers_and_sessions_the_order_that_chance_depends_on(scenario: Scenario) -> None:
     """A number that is taken is drawn again, which moves all later chance on; game 203103 against Meander is one."""
     original = ORACLE / "scenario2.merged.yaml"
-    theirs, ours = yaml.safe_load(original.read_text()), cyborg_scenario(scenario)
+    theirs, ours = yaml.safe_load(original.read_text("utf-8")), cyborg_scenario(scenario)
     for name, host in theirs["Hosts"].items():
         numbers = [sorted(process["PID"] for process in one["Processes"]) for one in (host, ours["Hosts"][name])]
         assert numbers[0] == numbers[1], name

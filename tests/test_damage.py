@@ -37,27 +37,27 @@ def training(whole: Path, tmp_path: Path) -> Path:
 
 def change(path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
     """Edits a JSON file in place."""
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text("utf-8"))
     edit(content)
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content), "utf-8")
 
 
 def page(folder: Path) -> str:
-    text = Path(write_report([folder])["report"]).read_text()
+    text = Path(write_report([folder])["report"]).read_text("utf-8")
     return text[: text.index('<script type="application/json"')]
 
 
 def test_settings_nested_too_deeply_are_refused_in_one_sentence_by_every_command(search: Path) -> None:
-    (search / "config.json").write_text(DEEP)
+    (search / "config.json").write_text(DEEP, "utf-8")
     for command in (["report"], ["search", "--resume"], ["train", "--resume"], ["runs"]):
         assert_refused(run(*command, search), f"{search}/config.json is damaged.")
 
 
 def test_results_and_descriptions_nested_too_deeply_are_damaged_too(search: Path, training: Path) -> None:
-    (search / "result.json").write_text(DEEP)
+    (search / "result.json").write_text(DEEP, "utf-8")
     assert_refused(run("search", "--resume", search), f"{search}/result.json is damaged")
     assert f"{search}/result.json is damaged (nested too deeply)." in page(search)
-    (training / "events.jsonl").write_text(f"{DEEP}\n{DEEP}\n")
+    (training / "events.jsonl").write_text(f"{DEEP}\n{DEEP}\n", "utf-8")
     (row,) = run_json("runs", training)["runs"]
     assert (row["state"], row["problem"]) == ("damaged", "events.jsonl is damaged in line 1.")
 
@@ -65,7 +65,7 @@ def test_results_and_descriptions_nested_too_deeply_are_damaged_too(search: Path
 def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Path, training: Path) -> None:
     folder = search.parent
     shutil.copytree(training, folder / "deep")
-    (folder / "deep" / "config.json").write_text(DEEP)
+    (folder / "deep" / "config.json").write_text(DEEP, "utf-8")
     rows = {Path(row["run"]).name: row for row in run_json("runs", "--folder", folder)["runs"]}
     assert {name: row["state"] for name, row in rows.items()} == {
         "search": "finished", "training": "finished", "deep": "damaged",
@@ -118,9 +118,9 @@ def test_the_list_of_runs_says_what_is_damaged_and_prints_no_nan(
 def test_events_that_were_cut_short_are_damage_not_a_finished_run_without_evaluations(
     search: Path, training: Path
 ) -> None:
-    (search / "events.jsonl").write_text("")
-    lines = (training / "events.jsonl").read_text().splitlines(keepends=True)
-    (training / "events.jsonl").write_text("".join(lines[:2]))
+    (search / "events.jsonl").write_text("", "utf-8")
+    lines = (training / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (training / "events.jsonl").write_text("".join(lines[:2]), "utf-8")
     problems = {row["kind"]: row for row in run_json("runs", search, training)["runs"]}
     assert [row["state"] for row in problems.values()] == ["damaged"]
     rows = {Path(row["run"]).name: row["problem"] for row in run_json("runs", search, training)["runs"]}
@@ -153,7 +153,7 @@ def test_the_report_of_a_run_whose_returns_are_not_numbers_says_so(search: Path,
     assert "No workflow has been evaluated yet" not in text
     change(training / "result.json", lambda result: result.update(mean_return=float("nan")))
     result = write_report([training])
-    text = Path(result["report"]).read_text()
+    text = Path(result["report"]).read_text("utf-8")
     assert result["state"] == "damaged"
     assert "Its result cannot be read." in text
     assert f"{training}/result.json is damaged: mean_return is nan." in text

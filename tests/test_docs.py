@@ -38,6 +38,7 @@ ELSEWHERE = {
     "make check": "`make test` runs it beside the tests",
     "make test": "this is what runs the tests",
     "make test-all": "this is what runs the tests; .ci/run calls it",
+    "python -m benchmarks.test_ways": "all tests again, eight times",
     "workflow-rl bench env": "half a minute of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks.env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
     "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
@@ -75,9 +76,9 @@ NEEDS_SHARED = "../shared"
 
 def blocks(language: str) -> list[tuple[str, str]]:
     return [
-        (f"{path.relative_to(ROOT)}:{path.read_text()[: match.start()].count(chr(10)) + 1}", match[2])
+        (f"{path.relative_to(ROOT)}:{match.string[: match.start()].count(chr(10)) + 1}", match[2])
         for path in DOCUMENTS
-        for match in FENCE.finditer(path.read_text())
+        for match in FENCE.finditer(path.read_text("utf-8"))
         if match[1] == language
     ]
 
@@ -137,14 +138,14 @@ def test_a_python_example_of_the_documents_works(place: str, code: str) -> None:
 
 def test_every_link_between_documents_leads_somewhere() -> None:
     for path in [*DOCUMENTS, ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text("utf-8")):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} points to {target}"
 
 
 def test_no_document_has_a_place_that_was_to_be_filled_in_later() -> None:
     for path in [*DOCUMENTS, ROOT / "CHANGELOG.md"]:
-        found = re.findall(r"^[A-Z]+_[A-Z_]+$|\bTODO\b|\bTBD\b", path.read_text(), re.MULTILINE)
+        found = re.findall(r"^[A-Z]+_[A-Z_]+$|\bTODO\b|\bTBD\b", path.read_text("utf-8"), re.MULTILINE)
         assert not found, f"{path.relative_to(ROOT)}: {found}"
 
 
@@ -161,9 +162,9 @@ def test_every_figure_of_the_documents_is_the_stored_one() -> None:
     """Table rows that end in "| figure | `file.json path` |" agree with the file to the digits shown."""
     found = mentioned = 0
     for path in DOCUMENTS:
-        mentioned += len(re.findall(r"`\w+\.json [-\w.]+`", path.read_text()))
-        for shown, unit, file, keys in FIGURE.findall(path.read_text()):
-            value = json.loads((ROOT / "benchmarks" / "results" / file).read_text())["figures"]
+        mentioned += len(re.findall(r"`\w+\.json [-\w.]+`", path.read_text("utf-8")))
+        for shown, unit, file, keys in FIGURE.findall(path.read_text("utf-8")):
+            value = json.loads((ROOT / "benchmarks" / "results" / file).read_text("utf-8"))["figures"]
             for key in keys.split("."):
                 value = value[int(key)] if isinstance(value, list) else value[key]
             scale = {" M": 1e6, " k": 1e3, "": 1.0}[unit]
@@ -175,8 +176,8 @@ def test_every_figure_of_the_documents_is_the_stored_one() -> None:
 
 def test_the_readme_shows_the_output_of_the_stored_default_search() -> None:
     """Every row that is shown, and every sentence below them as the program words it."""
-    text = (ROOT / "README.md").read_text()
-    stored = json.loads((ROOT / "benchmarks" / "results" / "search.json").read_text())["figures"]["bline"]
+    text = (ROOT / "README.md").read_text("utf-8")
+    stored = json.loads((ROOT / "benchmarks" / "results" / "search.json").read_text("utf-8"))["figures"]["bline"]
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in re.findall(r"^│ +\d+  .*│$", text, re.M)]
     assert len(rows) == 7
     for place, (name, *shown) in ((int(row[0].split()[0]), row) for row in rows):

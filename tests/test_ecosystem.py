@@ -15,7 +15,7 @@ from workflow_rl import CageVectorEnv
 
 def adapter_of_the_documents() -> Any:
     """The class ``CageSB3VecEnv`` from docs/gymnasium.md."""
-    text = (ROOT / "docs" / "gymnasium.md").read_text()
+    text = (ROOT / "docs" / "gymnasium.md").read_text("utf-8")
     code = next(
         block for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) if "VecEnv" in block
     )

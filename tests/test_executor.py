@@ -150,7 +150,7 @@ def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing
         until_done(executor, 1)
     executor.close()
     end = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists() and "training 7-7" in Path(f"/proc/{pid}/cmdline").read_text():
+    while Path(f"/proc/{pid}").exists() and "training 7-7" in Path(f"/proc/{pid}/cmdline").read_text("utf-8"):
         assert time.monotonic() < end, "it still trains"
         time.sleep(0.05)
     executor.close()  # again does no harm

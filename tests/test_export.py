@@ -143,7 +143,7 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
     assert spec is not None
     assert spec.origin is not None
-    text = Path(spec.origin).read_text()
+    text = Path(spec.origin).read_text("utf-8")
     assert "MAX_EPS = 100" in text
     export_agent(name, tmp_path / "agent", "" if name == "champion" else ORDER)
     exported = agent_in(tmp_path / "agent")
@@ -166,14 +166,18 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     monkeypatch.setattr(subprocess, "check_output", lambda _: b"0" * 40)
     exec(compile(text.replace("MAX_EPS = 100", "MAX_EPS = 2"), spec.origin, "exec"), {"__name__": "__main__"})
     (written,) = (tmp_path / "Evaluation").glob("*_Agent.txt")
-    found = re.findall(r"steps: (\d+), adversary: (\w+), mean: (\S+),", written.read_text())
+    found = re.findall(r"steps: (\d+), adversary: (\w+), mean: (\S+),", written.read_text("utf-8"))
     reds = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
     assert [(int(steps), red) for steps, red, _ in found] == [(n, red) for n in (30, 50, 100) for red in reds]
     assert all(-150 < float(mean) <= 0 for *_, mean in found)
     asleep = [float(mean) for _, red, mean in found if red == "SleepAgent"]
     assert all(mean == 0 if name == "champion" else mean > -2 for mean in asleep)
     assert (
-        len(re.findall(r"'(?:Remove|Restore) \w+', '(?:ExploitRemoteService|PrivilegeEscalate)", written.read_text()))
+        len(
+            re.findall(
+                r"'(?:Remove|Restore) \w+', '(?:ExploitRemoteService|PrivilegeEscalate)", written.read_text("utf-8")
+            )
+        )
         > 10
     )
 

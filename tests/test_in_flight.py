@@ -61,7 +61,7 @@ class Machines(Executor):
             return None
         task = self.tasks.pop(name)
         task.path.mkdir(parents=True)
-        (task.path / "result.json").write_text(json.dumps(made_up(task)))
+        (task.path / "result.json").write_text(json.dumps(made_up(task)), "utf-8")
         return Report(name, "done", made_up(task))
 
     def close(self) -> None:

@@ -44,9 +44,9 @@ def test_there_are_at_least_twenty_mutants_of_each_kind_together() -> None:
 def test_a_replay_notices_a_broken_branch(tmp_path: Path, mutant: SourceMutant) -> None:
     package = copy_package(tmp_path)
     source = package / "workflow_rl" / "engine" / mutant.file
-    text = source.read_text()
+    text = source.read_text("utf-8")
     assert text.count(mutant.old) == 1, "the mutant does not fit the source any more"
-    source.write_text(text.replace(mutant.old, mutant.new))
+    source.write_text(text.replace(mutant.old, mutant.new), "utf-8")
     code, output = replay_copy(package, mutant.edition, **QUICK)
     assert code == 1, output
     assert json.loads(output)["mismatched_steps"] > 0
@@ -65,14 +65,16 @@ def test_a_damaged_cache_of_compiled_code_is_compiled_anew_and_never_hides_an_ed
     code, output = replay_copy(package, "current")
     assert code == 0, output
     source = package / "workflow_rl" / "engine" / "tables.py"
-    swapped = source.read_text().replace(
+    swapped = source.read_text("utf-8").replace(
         "NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER", "NO_SERVICE, YIELDS_USER, YIELDS_PRIVILEGED"
     )
-    assert swapped != source.read_text()
-    source.write_text(swapped)  # names in tables and in machine code change alike: still right, if nothing is stale
+    assert swapped != source.read_text("utf-8")
+    source.write_text(
+        swapped, "utf-8"
+    )  # names in tables and in machine code change alike: still right, if nothing is stale
     assert replay_copy(package, "current")[0] == 0
     source = package / "workflow_rl" / "engine" / "observe.py"
-    source.write_text(source.read_text().replace("MANY = 3", "MANY = 4"))
+    source.write_text(source.read_text("utf-8").replace("MANY = 3", "MANY = 4"), "utf-8")
     assert replay_copy(package, "current")[0] == 1
 
 

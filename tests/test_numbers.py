@@ -52,7 +52,7 @@ class Results(dict[str, Any]):
     """Figures by file, read when they are asked for."""
 
     def __missing__(self, file: str) -> Any:
-        self[file] = json.loads((ROOT / "benchmarks" / "results" / file).read_text())["figures"]
+        self[file] = json.loads((ROOT / "benchmarks" / "results" / file).read_text("utf-8"))["figures"]
         return self[file]
 
 
@@ -212,13 +212,15 @@ def problems(document: str, defined: Iterable[str], results: Mapping[str, Any]) 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_number_of_a_document_is_a_stored_result_or_defined(name: str) -> None:
     own = DEFINITIONS.get(name, {})
-    found, needed = problems((ROOT / name).read_text(), [*EVERYWHERE, *own], Results())
+    found, needed = problems((ROOT / name).read_text("utf-8"), [*EVERYWHERE, *own], Results())
     assert found == []
     assert {*own} <= needed, "a definition that the document does not need"
 
 
 def test_every_definition_is_needed_by_a_document_that_is_looked_at() -> None:
-    needed = set[str]().union(*(problems((ROOT / name).read_text(), EVERYWHERE, Results())[1] for name in DOCUMENTS))
+    needed = set[str]().union(
+        *(problems((ROOT / name).read_text("utf-8"), EVERYWHERE, Results())[1] for name in DOCUMENTS)
+    )
     assert {*EVERYWHERE} == needed
     assert {*DEFINITIONS} <= {*DOCUMENTS}
     assert all((ROOT / name).exists() for name in GENERATED)
@@ -286,7 +288,7 @@ def test_a_changed_digit_an_unbound_number_and_an_unused_binding_are_found(
 def test_another_last_digit_of_any_number_of_the_documents_is_found(name: str) -> None:
     defined = [*EVERYWHERE, *DEFINITIONS.get(name, {})]
     results = Results()
-    for text in FENCE.sub("", (ROOT / name).read_text()).split("\n\n"):
+    for text in FENCE.sub("", (ROOT / name).read_text("utf-8")).split("\n\n"):
         visible = re.sub(rf"{COMMENT.pattern}|\]\([^)]*\)", lambda match: " " * len(match[0]), text, flags=re.DOTALL)
         for number in find_numbers(visible):
             if not number.is_small:

@@ -190,10 +190,10 @@ def test_bench_search_compares_the_strategies(tmp_path: Path) -> None:
         assert all(0 <= share <= 1 for share in found[strategy]["within_one_standard_error"].values())
     assert {"gp-ucb", "random", "round-robin", "random, best observed"} <= set(found)
     assert_refused(run("bench", "search", "--table", tmp_path / "nowhere.json"), "cannot be read")
-    (tmp_path / "wrong.json").write_text('{"figures": {"table": {"workflows": ["a"]}}}')
+    (tmp_path / "wrong.json").write_text('{"figures": {"table": {"workflows": ["a"]}}}', "utf-8")
     assert_refused(run("bench", "search", "--table", tmp_path / "wrong.json"), "not a table of workflows")
     partial = {"workflows": ["a,b", "b,c"], "mean_return": [[1, 2], [1, 2]], "standard_error": [[1]], "taken": []}
-    (tmp_path / "wrong.json").write_text(json.dumps({"figures": {"table": partial}}))
+    (tmp_path / "wrong.json").write_text(json.dumps({"figures": {"table": partial}}), "utf-8")
     assert_refused(run("bench", "search", "--table", tmp_path / "wrong.json"), "not a table of all workflows")
     assert_refused(run("bench", "search", "--seeds", "0"), "must be at least 1")
 
@@ -201,7 +201,7 @@ def test_bench_search_compares_the_strategies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("red", ["bline", "meander"])
 def test_the_stored_table_has_five_trainings_of_all_workflows_that_all_follow(red: str) -> None:
     path = RESULTS / f"workflow_table_{red}.json"
-    stored = json.loads(path.read_text())["figures"]
+    stored = json.loads(path.read_text("utf-8"))["figures"]
     assert read_table(path).returns.shape == (120, 5)
     assert np.array(stored["table"]["compliance"]).min() >= 0.95
     assert np.array(stored["table"]["counted_fixes"]).min() >= 2

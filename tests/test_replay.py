@@ -165,7 +165,7 @@ def damaged(tmp_path: Path, **changes: np.ndarray | None) -> Path:
 
 def test_a_file_that_is_no_trace_is_refused_in_one_sentence(tmp_path: Path) -> None:
     text, array, cut = tmp_path / "text.npz", tmp_path / "array.npy", tmp_path / "cut.npz"
-    text.write_text("hello")
+    text.write_text("hello", "utf-8")
     np.save(array, np.zeros(3))
     cut.write_bytes((DATA / "sample-current.npz").read_bytes()[:20_000])
     flipped = tmp_path / "flipped.npz"

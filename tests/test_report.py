@@ -49,14 +49,14 @@ def data(example: Path) -> dict[str, Any]:
 def raw_trainings(run: Path) -> dict[str, list[dict[str, Any]]]:
     """Events of all trainings, by name, read without the program."""
     return {
-        folder.name: [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+        folder.name: [json.loads(line) for line in (folder / "events.jsonl").read_text("utf-8").splitlines()]
         for folder in sorted((run / "trainings").iterdir())
     }
 
 
 def raw_results(run: Path) -> dict[str, dict[str, Any]]:
     return {
-        folder.name: json.loads((folder / "result.json").read_text())
+        folder.name: json.loads((folder / "result.json").read_text("utf-8"))
         for folder in sorted((run / "trainings").iterdir())
     }
 
@@ -65,7 +65,7 @@ def raw_results(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_the_ranking_is_that_of_the_search_and_its_figure_shows_it(data: dict[str, Any], example: Path) -> None:
-    stored = json.loads((example / "result.json").read_text())
+    stored = json.loads((example / "result.json").read_text("utf-8"))
     names = ("workflow", "mean_return", "standard_error", "compliance", "visits", "follows", "equal_to_best")
     for ours, theirs in zip(data["ranking"], stored["ranking"], strict=True):
         for name in names:
@@ -82,14 +82,14 @@ def test_the_ranking_is_that_of_the_search_and_its_figure_shows_it(data: dict[st
 
 
 def test_the_pairs_are_those_of_the_search(data: dict[str, Any], example: Path) -> None:
-    stored = json.loads((example / "result.json").read_text())["pair_weights"]
+    stored = json.loads((example / "result.json").read_text("utf-8"))["pair_weights"]
     figure = figures(data)["pairs"]["data"][0]
     assert figure["y"][::-1] == [f"{pair['first']} before {pair['second']}" for pair in stored]
     np.testing.assert_allclose(figure["x"][::-1], [pair["effect"] for pair in stored], rtol=1e-6)
 
 
 def test_the_progress_shows_suggestions_and_findings_of_the_events(data: dict[str, Any], example: Path) -> None:
-    events = [json.loads(line) for line in (example / "events.jsonl").read_text().splitlines()]
+    events = [json.loads(line) for line in (example / "events.jsonl").read_text("utf-8").splitlines()]
     suggested = [event for event in events if event["kind"] == "suggestion"]
     found = [event for event in events if event["kind"] == "evaluation"]
     traces = {trace["name"]: trace for trace in figures(data)["progress"]["data"]}
@@ -186,7 +186,7 @@ def test_plotly_accepts_every_figure(data: dict[str, Any]) -> None:
 
 def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(example: Path, tmp_path: Path) -> None:
     write_report([example], tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text()
+    text = (tmp_path / "report.html").read_text("utf-8")
     body = text[: text.index('<script type="application/json"')]
     names = re.findall(r'<section id="(\w+)">', body)
     assert names == [
@@ -212,9 +212,9 @@ def test_watch_shows_the_episode_that_the_report_calls_so(data: dict[str, Any], 
 
 def test_a_report_is_written_over_but_nothing_else_is(example: Path, tmp_path: Path) -> None:
     target = tmp_path / "mine.html"
-    target.write_text("my thesis")
+    target.write_text("my thesis", "utf-8")
     assert_refused(run("report", example, "-o", target), "exists and is no report; it is left as it is.")
-    assert target.read_text() == "my thesis"
+    assert target.read_text("utf-8") == "my thesis"
     target.unlink()
     for _ in range(2):
         assert run_json("report", example, "-o", target)["report"] == str(target)
@@ -227,7 +227,7 @@ def test_hostile_names_stay_text(example: Path, tmp_path: Path) -> None:
     evil = tmp_path / "<script>alert(1)</script>{{data}}"
     shutil.copytree(example, evil)
     write_report([evil], tmp_path / "report.html")
-    text = (tmp_path / "report.html").read_text()
+    text = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;{{data}}" in text
 
@@ -240,13 +240,13 @@ def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_p
     assert report_data(killed)["time"]["transitions"] == 10_000_000
     (killed / "result.json").unlink()
     (killed / "policy.safetensors").unlink()
-    lines = (killed / "events.jsonl").read_text().splitlines(keepends=True)
-    (killed / "events.jsonl").write_text("".join(lines[:22]) + lines[22][:40])
+    lines = (killed / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (killed / "events.jsonl").write_text("".join(lines[:22]) + lines[22][:40], "utf-8")
     for folder in (killed / "trainings").iterdir():
         if int(folder.name[:3]) >= 10:
             (folder / "result.json").unlink()
     result = write_report([killed])
-    text = Path(result["report"]).read_text()
+    text = Path(result["report"]).read_text("utf-8")
     assert result["state"] == "interrupted"
     assert "This run is not finished (interrupted): 10 of 20 evaluations done so far." in text
     assert "1 damaged lines of its files were left out." in text
@@ -258,12 +258,12 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
     single = unpack(tmp_path / "single")
     for name in ("result.json", "policy.safetensors"):
         (single / name).unlink()
-    lines = (single / "events.jsonl").read_text().splitlines(keepends=True)
-    (single / "events.jsonl").write_text(lines[0])
+    lines = (single / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (single / "events.jsonl").write_text(lines[0], "utf-8")
     for folder in (single / "trainings").iterdir():
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
-    text = Path(write_report([single])["report"]).read_text()
+    text = Path(write_report([single])["report"]).read_text("utf-8")
     assert "1 evaluations are too few to tell workflows apart." in text
     assert "Which priorities matter can be said after" in text
 
@@ -271,13 +271,13 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
 def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path: Path) -> None:
     missed = unpack(tmp_path / "missed")
     for path in (missed / "trainings").glob("*/result.json"):
-        result = json.loads(path.read_text())
-        path.write_text(json.dumps(result | {"compliance": 0.5}))
+        result = json.loads(path.read_text("utf-8"))
+        path.write_text(json.dumps(result | {"compliance": 0.5}), "utf-8")
     found = report_data(missed)
     assert not any(row["follows"] for row in found["ranking"])
     lines = answer(found)
     assert "No workflow is followed as the threshold asks; there is no best one." in lines
-    text = Path(write_report([missed])["report"]).read_text()
+    text = Path(write_report([missed])["report"]).read_text("utf-8")
     assert "there is no best one" in text
     assert text.count("not followed") >= 19
 
@@ -285,20 +285,20 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
 def test_a_damaged_event_line_is_left_out_and_counted(tmp_path: Path) -> None:
     broken = unpack(tmp_path / "broken")
     path = broken / "trainings" / "003-1" / "events.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text(lines[0] + "{not json\n" + "".join(lines[2:]))
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text(lines[0] + "{not json\n" + "".join(lines[2:]), "utf-8")
     found = report_data(broken)
     assert found["damaged_lines"] == 1
     curve = next(one for one in found["trainings"] if one["name"] == "003-1")
     assert curve["updates"] == [1, 3, 4, 5]
-    text = Path(write_report([broken])["report"]).read_text()
+    text = Path(write_report([broken])["report"]).read_text("utf-8")
     assert "1 damaged lines of its files were left out." in text
 
 
 def test_a_damaged_policy_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:
     broken = unpack(tmp_path / "broken")
     (broken / "policy.safetensors").write_bytes(b"nothing")
-    text = Path(write_report([broken])["report"]).read_text()
+    text = Path(write_report([broken])["report"]).read_text("utf-8")
     assert "The policy cannot be used: " in text
     assert "-20.23 ± 0.25" in text
     assert '<section id="replay">' not in text
@@ -311,25 +311,29 @@ def test_the_page_of_a_run_that_is_under_way_says_so(tmp_path: Path) -> None:
     result = write_report([under_way])
     held.close()
     assert result["state"] == "running"
-    assert "This run is not finished (running): 20 of 20 evaluations done so far." in Path(result["report"]).read_text()
+    assert "This run is not finished (running): 20 of 20 evaluations done so far." in Path(result["report"]).read_text(
+        "utf-8"
+    )
 
 
 def test_a_damaged_suggestion_does_not_change_the_answer(tmp_path: Path) -> None:
     """The workflow of an evaluation is known from its trainings as well."""
     cut = unpack(tmp_path / "cut")
-    lines = (cut / "events.jsonl").read_text().splitlines(keepends=True)
-    (cut / "events.jsonl").write_text("".join("{cut\n" if '"index": 19, ' in line else line for line in lines))
+    lines = (cut / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (cut / "events.jsonl").write_text("".join("{cut\n" if '"index": 19, ' in line else line for line in lines), "utf-8")
     found = report_data(cut)
     assert found["damaged_lines"] == 2
     assert found["state"] == "finished"
     assert len(found["evaluations"]) == 20
     assert found["ranking"][0]["workflow"] == "enterprise,op_server,user,defender,op_host"
     assert found["problem"] == ""
-    (cut / "events.jsonl").write_text("")
+    (cut / "events.jsonl").write_text("", "utf-8")
     assert report_data(cut)["ranking"][0]["workflow"] == "enterprise,op_server,user,defender,op_host"
-    result = json.loads((cut / "result.json").read_text())
-    (cut / "result.json").write_text(json.dumps(result | {"best": "user,enterprise,defender,op_host,op_server"}))
-    assert "result.json names user,enterprise" in Path(write_report([cut])["report"]).read_text()
+    result = json.loads((cut / "result.json").read_text("utf-8"))
+    (cut / "result.json").write_text(
+        json.dumps(result | {"best": "user,enterprise,defender,op_host,op_server"}), "utf-8"
+    )
+    assert "result.json names user,enterprise" in Path(write_report([cut])["report"]).read_text("utf-8")
 
 
 BROKEN: list[tuple[str, str, Any]] = [
@@ -369,13 +373,13 @@ def test_a_broken_value_anywhere_is_left_out_or_refused_in_a_sentence(
         return record | ({keys[0]: value} if keys[0] in record else {})
 
     if file.endswith("jsonl"):
-        records = [spoil(json.loads(line), [name]) for line in path.read_text().splitlines()]
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        records = [spoil(json.loads(line), [name]) for line in path.read_text("utf-8").splitlines()]
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
     else:
-        record = json.loads(path.read_text())
+        record = json.loads(path.read_text("utf-8"))
         keys = ["config", *name.split(".")] if file == "config.json" else [name]
-        path.write_text(json.dumps(spoil(record, keys)))
-    text = Path(write_report([run_path])["report"]).read_text()
+        path.write_text(json.dumps(spoil(record, keys)), "utf-8")
+    text = Path(write_report([run_path])["report"]).read_text("utf-8")
     assert "Best workflow: repair enterprise first" in text
     assert "NaN" not in text[text.index('id="data">') : text.index("plotly.js v")]
     if file.endswith("result.json"):
@@ -387,7 +391,7 @@ def test_a_general_policy_is_not_judged_by_an_order_that_nobody_set(tmp_path: Pa
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    text = Path(write_report([tmp_path / "run"])["report"]).read_text()
+    text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
     assert "A general defender: return" in text
     assert '<section id="violations">' not in text
 
@@ -419,11 +423,11 @@ def test_an_empty_search_and_a_training_without_result_have_honest_pages(tmp_pat
     empty = tmp_path / "empty"
     empty.mkdir()
     shutil.copy(example / "config.json", empty / "config.json")
-    assert "No workflow has been evaluated yet." in Path(write_report([empty])["report"]).read_text()
+    assert "No workflow has been evaluated yet." in Path(write_report([empty])["report"]).read_text("utf-8")
     lone = tmp_path / "lone"
     shutil.copytree(example / "trainings" / "000-0", lone)
     (lone / "result.json").unlink()
-    text = Path(write_report([lone])["report"]).read_text()
+    text = Path(write_report([lone])["report"]).read_text("utf-8")
     assert "5 updates have been made; there is no result yet." in text
 
 
@@ -433,7 +437,7 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     train_workflow(config, held)
     held.close()
     found = gather(tmp_path / "run")
-    text = Path(write_report([tmp_path / "run"])["report"]).read_text()
+    text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
     assert "The defender follows the order enterprise first, then user" in text
     assert {story["red_agent"] for story in found["stories"]} == {"bline", "meander", "sleep"}
     assert '<section id="ranking">' not in text
@@ -460,7 +464,7 @@ def test_several_runs_stand_side_by_side(example: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(example / "trainings" / "004-2", other)
     done = run_json("report", example, other, "-o", tmp_path / "both.html")
-    text = Path(done["report"]).read_text()
+    text = Path(done["report"]).read_text("utf-8")
     assert "2 runs compared" in text
     assert str(example) in text
     assert str(other) in text
@@ -479,7 +483,7 @@ def test_figures_for_papers_come_with_their_numbers(data: dict[str, Any], tmp_pa
         content = (tmp_path / "figures" / name).read_bytes()
         assert content.startswith({"svg": b"<?xml", "pdf": b"%PDF", "csv": b""}[name[-3:]])
         assert len(content) > 100
-    rows = (tmp_path / "figures" / "ranking.csv").read_text().splitlines()
+    rows = (tmp_path / "figures" / "ranking.csv").read_text("utf-8").splitlines()
     assert len(rows) == 20
     assert rows[1].startswith("enterprise,op_server") or rows[1].startswith('"enterprise,op_server')
     assert len(tables(data)["curves"]) == 500
@@ -520,7 +524,7 @@ def test_the_pictures_of_the_documents_are_those_of_the_stored_run(tmp_path: Pat
 
 
 def test_pictures_that_differ_in_a_word_a_colour_or_a_place_are_not_the_same() -> None:
-    text = (ROOT / "docs" / "pictures" / "pairs.svg").read_text()
+    text = (ROOT / "docs" / "pictures" / "pairs.svg").read_text("utf-8")
     assert show_the_same(text.encode(), text.encode())
     for old, new in (
         ("enterprise before user", "user before enterprise"),

@@ -17,7 +17,7 @@ PLAYTHROUGHS = sorted((Path(__file__).parent / "playthroughs").glob("*.txt"))
 
 @pytest.mark.parametrize("path", PLAYTHROUGHS, ids=lambda path: path.stem)
 def test_a_worked_episode_is_played_as_it_was_written_down(path: Path) -> None:
-    assert play_text(path.read_text()) == path.read_text()
+    assert play_text(path.read_text("utf-8")) == path.read_text("utf-8")
 
 
 def play(*steps: tuple[str, str], red: str = "bline", edition: str = "current", green: str = "sleep") -> list[Any]:

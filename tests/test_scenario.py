@@ -140,10 +140,10 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("old", "new", "complaint"), DAMAGES)
 def test_a_damaged_scenario_file_is_refused_with_the_place(tmp_path: Path, old: str, new: str, complaint: str) -> None:
-    text = DEFAULT_SCENARIO.read_text()
+    text = DEFAULT_SCENARIO.read_text("utf-8")
     assert old in text
     path = tmp_path / "damaged.toml"
-    path.write_text(text.replace(old, new, 1))
+    path.write_text(text.replace(old, new, 1), "utf-8")
     with pytest.raises(ScenarioError) as error:
         load_scenario(path)
     assert complaint in str(error.value)
@@ -153,20 +153,20 @@ def test_a_damaged_scenario_file_is_refused_with_the_place(tmp_path: Path, old: 
 
 def test_an_edited_scenario_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(DEFAULT_SCENARIO.read_text())
+    path.write_text(DEFAULT_SCENARIO.read_text("utf-8"), "utf-8")
     assert load_scenario(path).reward.restore == 1.0
-    path.write_text(DEFAULT_SCENARIO.read_text().replace("restore = 1.0", "restore = 2.0"))
+    path.write_text(DEFAULT_SCENARIO.read_text("utf-8").replace("restore = 1.0", "restore = 2.0"), "utf-8")
     assert load_scenario(path).reward.restore == 2.0
 
 
 def test_too_many_hosts_are_refused(tmp_path: Path) -> None:
-    text = DEFAULT_SCENARIO.read_text()
+    text = DEFAULT_SCENARIO.read_text("utf-8")
     extra = "".join(
         f'[[hosts]]\nname = "Extra{i}"\nunit_type = "user"\nos = "linux"\nvalue = 0.1\nservices = []\n'
         for i in range(3)
     )
     path = tmp_path / "large.toml"
-    path.write_text(text.replace("[operational_service]", extra + "[operational_service]"))
+    path.write_text(text.replace("[operational_service]", extra + "[operational_service]"), "utf-8")
     with pytest.raises(ScenarioError, match="field hosts gives 16 entries; allowed: 1 to 15"):
         load_scenario(path)
 

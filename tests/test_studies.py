@@ -142,9 +142,9 @@ def copied(tmp_path: Path) -> Path:
 def changed(folder: Path, study_name: str, change: Callable[[dict[str, Any]], None]) -> str:
     """The page after a change of some figures."""
     path = folder / f"study_{study_name}.json"
-    found = json.loads(path.read_text())
+    found = json.loads(path.read_text("utf-8"))
     change(found["figures"])
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(found), "utf-8")
     return render(folder, ROOT / "docs" / "results.md")
 
 
@@ -231,7 +231,7 @@ def write_cell(folder: Path, cell: Cell, outcome: Any) -> Path:
     path = folder / "cells" / f"{cell.key}.json"
     path.parent.mkdir(exist_ok=True)
     kept = {"task": cell.task, "arguments": cell.arguments, "commit": "abc", "seconds": 1.5, "outcome": outcome}
-    path.write_text(json.dumps(kept))
+    path.write_text(json.dumps(kept), "utf-8")
     return path
 
 
@@ -254,7 +254,7 @@ def test_other_arguments_are_another_cell() -> None:
 def test_a_damaged_cell_is_refused_in_a_sentence(tmp_path: Path) -> None:
     cell = Cell("play", {"seed": 1})
     path = write_cell(tmp_path, cell, 1)
-    path.write_text("{")
+    path.write_text("{", "utf-8")
     lab = laboratory(tmp_path)
     with lab.held(), pytest.raises(UserError, match=r"is damaged .* remove it to have it made again"):
         lab.ask([cell])

@@ -246,9 +246,9 @@ def test_a_run_directory_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_cut_off_last_event_is_ignored_and_a_damaged_one_is_not(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_text('{"update": 1}\n{"upd')
+    (tmp_path / "events.jsonl").write_text('{"update": 1}\n{"upd', "utf-8")
     assert read_events(tmp_path) == [{"update": 1}]
-    (tmp_path / "events.jsonl").write_text('{"upd\n{"update": 2}\n')
+    (tmp_path / "events.jsonl").write_text('{"upd\n{"update": 2}\n', "utf-8")
     with pytest.raises(UserError, match=r"events.jsonl is damaged in line 1"):
         read_events(tmp_path)
 
@@ -263,7 +263,7 @@ def test_a_trained_policy_can_be_evaluated_and_used_as_a_warm_start(tmp_path: Pa
     assert 0 <= table["compliance"]["bline"]["compliance"] <= 1
     again = train_workflow(small(workflow=WORKFLOW, warm_start=str(tmp_path / "run")))
     assert again.updates <= result.updates
-    assert (tmp_path / "run" / "progress.csv").read_text().startswith("phase,update,episodes,return")
+    assert (tmp_path / "run" / "progress.csv").read_text("utf-8").startswith("phase,update,episodes,return")
 
 
 def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_search_ends_with_a_ranking_pair_weights_and_a_defender(searched: tupl
     assert len(result["pair_weights"]) == 10
     assert result["run"] == str(path)
     assert result["transitions"] == 20 * 100 * sum(
-        json.loads(file.read_text())["updates"] for file in path.glob("trainings/*/result.json")
+        json.loads(file.read_text("utf-8"))["updates"] for file in path.glob("trainings/*/result.json")
     )
     policy = load_policy(path)
     assert Workflow.parse(policy.workflow) == Workflow.parse(result["best"])
@@ -80,12 +80,12 @@ def test_a_search_ends_with_a_ranking_pair_weights_and_a_defender(searched: tupl
 def test_a_search_ends_with_a_report(searched: tuple[Path, dict[str, Any]]) -> None:
     path, result = searched
     assert result["report"] == str(path / "report.html")
-    assert "Best workflow: repair" in (path / "report.html").read_text()
+    assert "Best workflow: repair" in (path / "report.html").read_text("utf-8")
 
 
 def test_the_suggestions_are_a_table_with_mean_sigma_bound_and_reason(searched: tuple[Path, dict[str, Any]]) -> None:
     path, result = searched
-    with open(path / "suggestions.csv") as file:
+    with open(path / "suggestions.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["index"]) for row in rows] == [0, 1, 2, 3]
     assert [row["reason"].split(":")[0] for row in rows[:2]] == ["design", "design"]
@@ -93,7 +93,7 @@ def test_the_suggestions_are_a_table_with_mean_sigma_bound_and_reason(searched: 
     for row in rows[2:]:
         assert float(row["bound"]) == pytest.approx(float(row["mean"]) + 2.0 * float(row["sigma"]))
     assert {"found_mean_return", "found_standard_error", "found_compliance"} <= set(rows[0])
-    with open(path / "ranking.csv") as file:
+    with open(path / "ranking.csv", encoding="utf-8") as file:
         assert [row["workflow"] for row in csv.DictReader(file)] == [row["workflow"] for row in result["ranking"]]
 
 
@@ -138,7 +138,7 @@ def test_the_examples_of_the_design_document_work_verbatim(given: list[str], tmp
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert all(row["follows"] for row in result["ranking"])
-    config = json.loads((tmp_path / "run" / "config.json").read_text())["config"]["train"]
+    config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))["config"]["train"]
     sizes = [config[name] for name in ("n_envs", "max_episodes", "min_episodes")]
     assert sizes == ([int(value) for value in given[1::2]] or [200, 50, 5])
 
@@ -179,7 +179,7 @@ def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
             process = start("search", "--resume", path, "--jobs", str(rng.choice([1, 2])))
     assert process.wait(timeout=300) in (0, -signal.SIGKILL)
     assert kills >= 2
-    result = json.loads((path / "result.json").read_text())
+    result = json.loads((path / "result.json").read_text("utf-8"))
     assert comparable(result) == comparable(searched[1])
     events = read_events(path)
     indices = [(event["kind"], event["index"]) for event in events if event["kind"] != "resumed"]
@@ -202,7 +202,7 @@ def children(pid: int) -> list[int]:
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
+            fields = stat.read_text("utf-8").rsplit(")", 1)[1].split()
         except OSError:
             continue
         if int(fields[1]) == pid:
@@ -224,7 +224,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_changes(
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert "a worker died (exit code -9)" in said
-    assert comparable(json.loads((path / "result.json").read_text())) == comparable(searched[1])
+    assert comparable(json.loads((path / "result.json").read_text("utf-8"))) == comparable(searched[1])
 
 
 @pytest.mark.long
@@ -240,7 +240,7 @@ def test_workers_end_with_their_driver(tmp_path: Path) -> None:
 
 def state(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
     except OSError:
         return "Z"
 
@@ -310,7 +310,7 @@ def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workf
     for training in sorted((path / "trainings").iterdir()):
         assert read_config(training).warm_start == str(path / "bases" / training.name[-1])
         assert {event["phase"] for event in read_events(training)} == {"main"}
-    updates = sum(json.loads(file.read_text())["updates"] for file in path.glob("trainings/*/result.json"))
+    updates = sum(json.loads(file.read_text("utf-8"))["updates"] for file in path.glob("trainings/*/result.json"))
     assert result["transitions"] == 20 * 100 * updates + 2 * 3 * 200 * 100
 
 
@@ -383,9 +383,9 @@ def test_a_search_whose_trainings_were_removed_says_so(searched: tuple[Path, dic
     done = run("search", "--resume", tmp_path)
     assert done.returncode == 2
     assert "trainings of evaluation 0 are missing" in done.stderr
-    events = (tmp_path / "events.jsonl").read_text().splitlines(keepends=True)
+    events = (tmp_path / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
     for damaged in ('{"kind": "suggestion"}\n{"kind": "eval', "[]\n[]\n", "".join(events[1:]), "\udcff"):
-        (tmp_path / "events.jsonl").write_text(damaged, errors="surrogateescape")
+        (tmp_path / "events.jsonl").write_text(damaged, "utf-8", errors="surrogateescape")
         assert_refused(run("search", "--resume", tmp_path), "events.jsonl is damaged")
 
 
@@ -400,7 +400,7 @@ def test_runs_lists_what_is_there_and_compares(searched: tuple[Path, dict[str, A
     two = run_json("runs", path / "trainings" / "000-0", path / "trainings" / "000-1")
     assert set(two["settings_that_differ"]) == {"seed", "warm_start"}
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "config.json").write_text("{")
+    (tmp_path / "broken" / "config.json").write_text("{", "utf-8")
     assert run_json("runs", "--folder", tmp_path)["runs"][0]["state"] == "damaged"
     (tmp_path / "broken" / "config.json").write_bytes(b'{"config": {"train": []}}\xff')
     assert run_json("runs", "--folder", tmp_path)["runs"][0]["state"] == "damaged"

@@ -84,7 +84,7 @@ def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
     files = {"agent.py": (PACKAGE / "exported_agent.py").read_bytes()}
     wanted = ["memory"] * memory + ["expert"] * expert
     for name in wanted:
-        text = (PACKAGE / f"{name}.py").read_text()
+        text = (PACKAGE / f"{name}.py").read_text("utf-8")
         text = text.replace(COMPILED, "").replace("from workflow_rl.memory import", "from cage2_memory import")
         head, import_line, rest = text.partition("import numpy as np\n")
         files[f"cage2_{name}.py"] = (head + import_line + UNCOMPILED + rest).encode()

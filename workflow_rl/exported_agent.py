@@ -41,7 +41,7 @@ class Agent:
         self._expert = not path and rules.exists()
         weights: dict[str, np.ndarray] = {}
         if self._expert:
-            about = json.loads(rules.read_text())
+            about = json.loads(rules.read_text("utf-8"))
         else:
             weights, about = read_policy(Path(path) if path else Path(__file__).with_name("policy.safetensors"))
         wanted = about.get("agent", about)

@@ -39,12 +39,12 @@ def compose(title: str, sections: list[tuple[str, str, str]], content: dict[str,
         "title": escape(title),
         "nav": "".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
         "body": body,
-        "css": (_DATA / "report.css").read_text(),
-        "js": (_DATA / "report.js").read_text(),
+        "css": (_DATA / "report.css").read_text("utf-8"),
+        "js": (_DATA / "report.js").read_text("utf-8"),
         "data": text,
         "plotly": get_plotlyjs(),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], (_DATA / "report.html").read_text())
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], (_DATA / "report.html").read_text("utf-8"))
 
 
 def finite(value: Any) -> Any:
