@@ -57,7 +57,7 @@ NAMES = {
         "a user who can write in the clone alone",
         around=("unshare", "--mount"),
         shell=READ_ONLY + "setpriv --reuid=nobody --regid=nogroup --clear-groups ",
-        environment={"HOME": "/nonexistent"},
+        environment={"HOME": "/nonexistent", "PYTHON": "/usr/bin/python3"},  # needs Debian's python3-venv
         nobody=True,
     ),
     "all": Way("as it is, all tests", target="test-all"),
