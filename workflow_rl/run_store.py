@@ -163,6 +163,15 @@ def read_about(path: Path) -> dict[str, Any]:
     return about
 
 
+def check_resumable(path: Path, config: dict[str, Any]) -> None:
+    """Refuses to go on with a run that another learner began: it would end as neither of the two."""
+    if "time_limit" not in config.get("train", config):
+        raise UserError(
+            f"{path} was begun by an earlier version, whose trainings took the time limit for the end of the game; it "
+            "can be looked at, but not resumed."
+        )
+
+
 def read_config(path: Path) -> TrainConfig:
     """Settings of the training in ``path``."""
     return _read_settings(path, TRAINING, config_from_json)
