@@ -1,7 +1,8 @@
 """Trains general policies, without workflow, from scratch: ``python -m benchmarks.general``, alone on the machine.
 
-Five seeds against each red agent, with the defaults of ``workflow-rl train``, with the same but for the time limit, and
-within a million transitions, the length at which the study ``baselines`` trains stable-baselines3. Writes general.json.
+Five seeds against each red agent: with the defaults of ``workflow-rl train``, the same but for the time limit, with
+the advantages of the other opponent, and within a million transitions, the length at which the study ``baselines``
+trains stable-baselines3. Writes general.json.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import RESULTS, write_result
-from workflow_rl.config import make_config
+from workflow_rl.config import GENERAL_AGAINST, make_config
 from workflow_rl.results import read_result_file
 from workflow_rl.trainer import train_workflow
 
 SEEDS = 5
 MILLION = {"n_envs": 20, "epochs": 10, "lr": 0.003, "max_episodes": 500}
-SETTINGS: dict[str, dict[str, Any]] = {"default": {}, "cut": {"time_limit": "cut"}, "million": MILLION}
+ADVANTAGES = ("gae_lambda", "normalise_advantages")
 
 
 def trained(red: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -39,8 +40,10 @@ def trained(red: str, settings: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     stored = read_result_file(RESULTS / "study_baselines.json")["figures"]["rows"]["sb3"]["cells"]
     figures: dict[str, Any] = {}
-    for red in ("bline", "meander"):
-        figures[red] = {name: trained(red, settings) for name, settings in SETTINGS.items()}
+    for red, other in (("bline", ""), ("meander", "bline")):
+        swapped = {name: GENERAL_AGAINST[other][name] for name in ADVANTAGES}
+        settings = {"default": {}, "cut": {"time_limit": "cut"}, "other_advantages": swapped, "million": MILLION}
+        figures[red] = {name: trained(red, values) for name, values in settings.items()}
         figures[red]["stable_baselines3"] = {"mean_return": float(np.mean(stored[red]["100"]["values"]))}
         print(red, figures[red], flush=True)
     print(write_result("general", "python -m benchmarks.general", figures))

@@ -61,6 +61,7 @@ def test_at_the_time_limit_the_return_goes_on_with_the_value_of_the_observation_
     config = make_config(
         "general", n_envs=4, update_steps=25, max_steps=10, seed=7, view=view, path=path, time_limit=time_limit,
         normalise_returns=False, normalise_advantages=False, gamma=0.9, gae_lambda=1.0, red_agent="meander",
+        device="cpu",
     )  # fmt: skip
     training = Training(config, "main", None)
     buffer = training.collector.collect(training.ppo)

@@ -156,7 +156,7 @@ def train(
     from dataclasses import asdict
 
     from workflow_rl.config import make_config
-    from workflow_rl.run_store import Run, check_resumable, new_run_directory, read_about, read_config, read_result
+    from workflow_rl.run_store import Run, new_run_directory, read_config, read_result
     from workflow_rl.tensorboard_log import TensorBoardLog
     from workflow_rl.train_command import json_result, line, summary
     from workflow_rl.train_task import check_task
@@ -167,7 +167,6 @@ def train(
         if given or preset or run_dir:
             raise UserError("--resume goes on with the run's own settings; give no others.")
         read_config(resume)  # a training at all?
-        check_resumable(resume, read_about(resume)["config"])
         done = read_result(resume)
         if done is not None:
             raise UserError(f"{resume} is finished; there is nothing to resume.")

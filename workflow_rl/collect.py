@@ -262,7 +262,8 @@ class PlainCollector:
             batch.steps[:, step] = self.steps
             self.steps += 1
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
-            batch.rewards[:, step], batch.ended[:, step] = rewards, terminated | truncated
+            assert not terminated.any(), "the game has no end of its own; the time limit truncates it"
+            batch.rewards[:, step], batch.ended[:, step] = rewards, truncated
             batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
             finals.append(self._final_keys(infos, batch.ended[:, step]))
             self._end_episodes(batch.rewards[:, step], batch.alignment[:, step], batch.ended[:, step])

@@ -162,7 +162,7 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     if preset == "workflow":
         suited["warm_start"] = _warm_start(red_agent)
     if preset == "general":
-        suited |= GENERAL_AGAINST[red_agent if red_agent in GENERAL_AGAINST else ""]
+        suited |= GENERAL_AGAINST["bline" if red_agent == "bline" else ""]
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
@@ -310,8 +310,8 @@ def config_to_json(config: TrainConfig | SearchConfig) -> dict[str, Any]:
 
 
 def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
-    """The settings that :func:`config_to_json` wrote."""
-    config = TrainConfig(**values)
+    """The settings that :func:`config_to_json` wrote; a run without a time limit is of a version that cut."""
+    config = TrainConfig(**{"time_limit": "cut", **values})
     check_config(config)
     return config
 

@@ -11,14 +11,7 @@ from typing import Any
 from workflow_rl.config import SearchConfig, check_jobs, make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Executor
-from workflow_rl.run_store import (
-    Run,
-    check_resumable,
-    new_run_directory,
-    read_about,
-    read_result,
-    read_search_config,
-)
+from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
 from workflow_rl.search_evaluation import check_search
 from workflow_rl.worker_pool import WorkerPool
 from workflow_rl.workflow_search import Say, WorkflowSearch
@@ -102,7 +95,6 @@ def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: Non
     """Goes on with a search that was interrupted, wherever that was, and returns its result."""
     with _closing(trainers):
         read_search_config(path)  # a search at all?
-        check_resumable(path, read_about(path)["config"])
         if read_result(path) is not None:
             raise UserError(f"{path} is finished; there is nothing to resume.")
         _check_room(trainers)

@@ -100,7 +100,10 @@ class Run(Generic[Config]):
     def drop_events_after(self, phase: str, update: int, phases: list[str]) -> None:
         """Forgets events of updates that will be made again after a resume, and writes the table anew."""
         place = (phases.index(phase), update)
-        kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
+        try:
+            kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
+        except (KeyError, ValueError, TypeError):
+            raise UserError(f"{self.path}/events.jsonl is damaged.") from None
         self.rewrite_events(kept)
 
     def rewrite_events(self, events: list[dict[str, Any]]) -> None:
@@ -161,15 +164,6 @@ def read_about(path: Path) -> dict[str, Any]:
     if about["kind"] not in (TRAINING, SEARCH):
         raise UserError(f"{path}/config.json is damaged: {about['kind']!r} is no kind of run.")
     return about
-
-
-def check_resumable(path: Path, config: dict[str, Any]) -> None:
-    """Refuses to go on with a run that another learner began: it would end as neither of the two."""
-    if "time_limit" not in config.get("train", config):
-        raise UserError(
-            f"{path} was begun by an earlier version, whose trainings took the time limit for the end of the game; it "
-            "can be looked at, but not resumed."
-        )
 
 
 def read_config(path: Path) -> TrainConfig:
@@ -239,7 +233,7 @@ def missing_events(kind: str, result: dict[str, Any] | None, events: list[dict[s
 
 def is_number(value: object) -> TypeGuard[float]:
     """Is it a finite number?"""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ def check_seen(scenario: Scenario, view: View) -> None:
 
     if view.tracks and parts(scenario) != parts(known):
         other = [name for name, part in parts(scenario).items() if part != parts(known)[name]]
-        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario has other {', '.join(other)}.")
+        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario differs in {', '.join(other)}.")
 
 
 def with_view(envs: Any, view: View) -> Any:
