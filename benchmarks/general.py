@@ -1,18 +1,49 @@
-"""Trains a general policy, without workflow, against each red agent with the defaults of ``workflow-rl train``.
+"""Trains general policies, without workflow, from scratch: ``python -m benchmarks.general``, alone on the machine.
 
-    python -m benchmarks.general
-
-Writes benchmarks/results/general.json.
+Five seeds against each red agent: with the defaults of ``workflow-rl train``, the same but for the time limit, with
+the advantages of the other opponent, and within a million transitions, the length at which the study ``baselines``
+trains stable-baselines3. Writes general.json.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from typing import Any
 
-from benchmarks.results import write_result
-from workflow_rl.config import make_config
+import numpy as np
+
+from benchmarks.results import RESULTS, write_result
+from workflow_rl.config import GENERAL_AGAINST, make_config
+from workflow_rl.results import read_result_file
 from workflow_rl.trainer import train_workflow
 
+SEEDS = 5
+MILLION = {"n_envs": 20, "epochs": 10, "lr": 0.003, "max_episodes": 500}
+ADVANTAGES = ("gae_lambda", "normalise_advantages")
+
+
+def trained(red: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns of all seeds on 1,000 fresh games each, and what the trainings took."""
+    configs = [make_config(red_agent=red, seed=seed, **settings) for seed in range(SEEDS)]
+    results = [train_workflow(config) for config in configs]
+    returns = [result.mean_return for result in results]
+    return {
+        "mean_return": float(np.mean(returns)),
+        "worst": min(returns),
+        "best": max(returns),
+        "returns": returns,
+        "largest_standard_error": max(result.standard_error for result in results),
+        "seconds": float(np.mean([result.seconds for result in results])),
+        "transitions": results[0].updates * configs[0].batch,
+    }
+
+
 if __name__ == "__main__":
-    figures = {red: asdict(train_workflow(make_config(red_agent=red))) for red in ("bline", "meander")}
+    stored = read_result_file(RESULTS / "study_baselines.json")["figures"]["rows"]["sb3"]["cells"]
+    figures: dict[str, Any] = {}
+    for red, other in (("bline", ""), ("meander", "bline")):
+        swapped = {name: GENERAL_AGAINST[other][name] for name in ADVANTAGES}
+        settings = {"default": {}, "cut": {"time_limit": "cut"}, "other_advantages": swapped, "million": MILLION}
+        figures[red] = {name: trained(red, values) for name, values in settings.items()}
+        figures[red]["stable_baselines3"] = {"mean_return": float(np.mean(stored[red]["100"]["values"]))}
+        print(red, figures[red], flush=True)
     print(write_result("general", "python -m benchmarks.general", figures))

@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # ------------------------------------------------------------------------------------- what a machine may be without
 
 INSTALL = "pip install -e '.[dev]'"
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NEEDED: dict[str, tuple[Callable[[], bool], str]] = {
     "chromium": (lambda: CHROMIUM is not None, "apt-get install --no-install-recommends chromium"),
     "recordings": (ORACLE.is_dir, f"put the project's shared folder to {SHARED}"),

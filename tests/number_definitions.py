@@ -134,6 +134,7 @@ DEFINITIONS = {
         f"From {ROUNDS_FROM} evaluations": "from here on a round has two suggestions",
         f"{constant('workflow_rl/search.py', 'POOL'):,} best orders": A_SETTING,
     },
+    "docs/decisions/0012-time-limit.md": {f"`gae_lambda` {make_config().gae_lambda}": A_SETTING},
     "docs/engine.md": {f"{STATE_DTYPE.itemsize} bytes": "the state of an environment"},
     "docs/fidelity.md": {
         f"sample of {N_SAMPLES} episodes": "the files in tests/data",

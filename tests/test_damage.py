@@ -86,7 +86,7 @@ def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Pa
             "config.json: n_envs must be of type int",
         ),
         ("training", "config.json", lambda c: c["config"].update(surprise=1), "config.json is damaged."),
-        ("training", "config.json", lambda c: c.update(kind="party"), "config.json is damaged: 'party' is no kind"),
+        ("training", "config.json", lambda c: c.update(kind="[/x]"), "config.json is damaged: '[/x]' is no kind"),
         ("search", "config.json", lambda c: c["config"].update(train=[]), "config.json is damaged."),
         (
             "search",
@@ -101,6 +101,7 @@ def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Pa
             lambda c: c.update(standard_error=float("inf")),
             "result.json is damaged: standard_error is inf.",
         ),
+        ("training", "result.json", lambda c: c.update(updates="9" * 400), "result.json is damaged: updates is '9"),
     ],
 )
 def test_the_list_of_runs_says_what_is_damaged_and_prints_no_nan(
@@ -112,7 +113,9 @@ def test_the_list_of_runs_says_what_is_damaged_and_prints_no_nan(
     assert row["state"] == "damaged"
     assert row["problem"].startswith(problem)
     assert row["mean_return"] is None
-    assert "nan" not in run("runs", "--folder", folder.parent).stdout.replace(problem, "")
+    shown = run("runs", "--folder", "runs", cwd=folder.parent.parent)
+    assert shown.returncode == 0
+    assert " nan " not in shown.stdout
 
 
 def test_events_that_were_cut_short_are_damage_not_a_finished_run_without_evaluations(
@@ -121,9 +124,9 @@ def test_events_that_were_cut_short_are_damage_not_a_finished_run_without_evalua
     (search / "events.jsonl").write_text("", "utf-8")
     lines = (training / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
     (training / "events.jsonl").write_text("".join(lines[:2]), "utf-8")
-    problems = {row["kind"]: row for row in run_json("runs", search, training)["runs"]}
-    assert [row["state"] for row in problems.values()] == ["damaged"]
-    rows = {Path(row["run"]).name: row["problem"] for row in run_json("runs", search, training)["runs"]}
+    listed = run_json("runs", search, training)["runs"]
+    assert [(row["kind"], row["state"]) for row in listed] == [("search", "damaged"), ("training", "damaged")]
+    rows = {Path(row["run"]).name: row["problem"] for row in listed}
     assert rows == {
         "search": "events.jsonl has 0 of 20 evaluations.",
         "training": f"events.jsonl has 2 of {len(lines)} updates.",
@@ -158,3 +161,11 @@ def test_the_report_of_a_run_whose_returns_are_not_numbers_says_so(search: Path,
     assert "Its result cannot be read." in text
     assert f"{training}/result.json is damaged: mean_return is nan." in text
     assert "there is no result yet" not in text
+
+
+def test_a_training_with_an_event_that_is_none_is_not_resumed(training: Path) -> None:
+    (training / "result.json").unlink()
+    (training / "events.jsonl").write_text("{}\n{}\n", "utf-8")
+    done = run("train", "--resume", training, "--no-tensorboard")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"Error: {training}/events.jsonl is damaged."

@@ -15,9 +15,11 @@ from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import DRAW_RANGE
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import cell_of, evaluate, reference_policy
+from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import STATES
-from workflow_rl.studies.bline_limit import Solution, bline_limit, simulate, solve
+from workflow_rl.studies.bline_limit import Solution, bline_limit, in_order, simulate, solve
+from workflow_rl.studies.bline_orders import find_repairs, orders_of
 from workflow_rl.studies.bline_states import keys_of
 from workflow_rl.studies.meander_estimate import Rules, meander_estimate, returns_of
 from workflow_rl.studies.meander_rules import Patience
@@ -95,10 +97,87 @@ def test_the_values_solve_bellmans_equation_of_the_unreduced_game_with_all_145_a
     assert lines == set(range(15))
 
 
+ORDERS = (
+    "enterprise,op_server,user", "enterprise,user,op_server", "op_server,enterprise,user", "op_server,user,enterprise",
+    "user,enterprise,op_server", "user,op_server,enterprise",
+)  # fmt: skip
+
+
+@cache
+def solution_in_order(edition: str, order: str) -> Solution:
+    scenario, free_play = load_scenario(), solution(edition)
+    repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, scenario)
+    return in_order(free_play, scenario, repairs, orders_of(free_play.reduction, scenario)[order])
+
+
+def violates(states: np.ndarray, scenario: Scenario, order: str) -> np.ndarray:
+    """Is each action a violation? From the true states and the rules in words; (n, actions) bool.
+
+    Restore ends red's presence on its target, Remove does where red has only sessions that it can kill.
+    """
+    found = np.zeros((len(states), N_ACTIONS), bool)
+    for row, state in enumerate(states):
+        held = {
+            host: "privileged"
+            if state["privileged"] >> h & 1
+            else "untraced"
+            if state["untraced"] >> h & 1
+            else "traced"
+            for h, host in enumerate(scenario.host_names)
+            if (state["privileged"] | state["traced"] | state["untraced"]) >> h & 1 and host != "User0"
+        }
+        types = {host.name: host.unit_type for host in scenario.hosts}
+        due = next((kind for kind in order.split(",") if kind in {types[host] for host in held}), "")
+        for action in range(N_ACTIONS):
+            verb, host = scenario.action_parts(action)
+            ends = verb == "Restore" or (verb == "Remove" and held.get(host) == "traced")
+            found[row, action] = host in held and ends and types[host] != due
+    return found
+
+
+@pytest.mark.parametrize(
+    ("edition", "order"),
+    [
+        ("current", ORDERS[-1]),
+        *(pytest.param("current", order, marks=pytest.mark.long) for order in ORDERS[:-1]),
+        *(pytest.param("leaderboard", order, marks=pytest.mark.long) for order in ORDERS),
+    ],
+)
+def test_with_violations_taken_away_the_values_solve_bellmans_equation_of_the_unreduced_game(
+    edition: str, order: str
+) -> None:
+    """So the reductions are exact with the constraint too."""
+    solved, scenario, taken = solution_in_order(edition, order), load_scenario(), 0
+    for step, states in enumerate(games_of_a_careless_defender(solved, 8, seed=5)):
+        after, rewards, chances = every_outcome(states, solved.tables)
+        here, there = rows_of(states, solved), rows_of(after.reshape(-1), solved).reshape(after.shape)
+        forbidden = violates(states, scenario, order)
+        taken += int(forbidden.sum())
+        for to_go in range(1, HORIZON - step + 1):
+            value = (chances * (rewards + solved.values[to_go - 1, there])).sum(axis=2)
+            best = np.where(forbidden, -np.inf, value).max(axis=1)
+            assert np.allclose(best, solved.values[to_go, here], rtol=0, atol=1e-6)
+    assert taken > 0
+
+
+def test_keeping_an_order_is_never_better_than_freedom_and_is_really_kept() -> None:
+    scenario, free_play = load_scenario(), solution("current")
+    assert tuple(orders_of(free_play.reduction, scenario)) == ORDERS
+    for order in ORDERS:
+        kept = solution_in_order("current", order)
+        assert (kept.values[:, 0] <= free_play.values[:, 0] + 1e-6).all()
+        numbers = orders_of(free_play.reduction, scenario)[order]
+        played = simulate(kept, scenario, HORIZON, games=2000, seed=1, order=numbers)
+        cell = cell_of(played.returns)
+        assert abs(cell.mean - kept.values[HORIZON, 0] / 10) < 4 * cell.standard_error
+        assert played.repairs > 0
+        assert played.violations == 0
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_optimal_policy_returns_its_value_in_games_of_the_engine(edition: str) -> None:
     for length in (9, HORIZON):
-        cell = cell_of(simulate(solution(edition), length, games=4000, seed=1)[0])
+        cell = cell_of(simulate(solution(edition), load_scenario(), length, games=4000, seed=1).returns)
         exact = solution(edition).values[length, 0] / 10
         assert abs(cell.mean - exact) < 4 * cell.standard_error
 

@@ -12,44 +12,83 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workflow_rl.buffer import ParallelTrajectoryBuffer, discounted
-from workflow_rl.collect import Collector, PlainCollector, workflow_codes
+from workflow_rl.collect import ENVIRONMENTS, Collector, PlainCollector, derive_seeds, workflow_codes
 from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.env import CageVectorEnv
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import sample_actions
-from workflow_rl.views import View
+from workflow_rl.trainer import PHASES, Training
+from workflow_rl.views import View, with_view
 from workflow_rl.workflow import all_workflows
 
 
-def test_monte_carlo_returns_are_cut_at_the_end_of_an_episode() -> None:
+def test_monte_carlo_returns_never_cross_episodes_and_go_on_with_the_value_after_the_last_step() -> None:
     rewards = np.array([[1.0, 2.0, 4.0, 8.0]])
     ended = np.array([[False, True, False, True]])
     advantages, values = np.empty_like(rewards), np.full_like(rewards, 0.25)
-    discounted(rewards, ended, values, np.array([99.0]), 0.5, 1.0, advantages)
+    discounted(rewards, ended, values, np.zeros((1, 4)), np.array([99.0]), 0.5, 1.0, advantages)
     assert (advantages + values).tolist() == [[2.0, 2.0, 8.0, 8.0]]
+    after = np.array([[77.0, -4.0, 77.0, -16.0]])  # counts only where an episode ended
+    discounted(rewards, ended, values, after, np.array([99.0]), 0.5, 1.0, advantages)
+    assert (advantages + values).tolist() == [[1 + 0.5 * (2 - 2), 2 - 2, 4 + 0.5 * (8 - 8), 8 - 8]]
 
 
 def test_a_batch_that_ends_within_an_episode_is_continued_by_the_critic() -> None:
     rewards, ended = np.array([[1.0, 1.0]]), np.zeros((1, 2), bool)
     advantages, values = np.empty_like(rewards), np.zeros_like(rewards)
-    discounted(rewards, ended, values, np.array([4.0]), 0.5, 1.0, advantages)
+    discounted(rewards, ended, values, np.zeros((1, 2)), np.array([4.0]), 0.5, 1.0, advantages)
     assert advantages.tolist() == [[1.0 + 0.5 * (1.0 + 0.5 * 4.0), 3.0]]
 
 
 def test_generalised_advantages_agree_with_a_hand_computed_case() -> None:
     rewards, ended = np.array([[1.0, 0.0, 2.0]]), np.array([[False, False, True]])
     values, advantages = np.array([[0.5, 1.0, 1.5]]), np.empty((1, 3))
-    discounted(rewards, ended, values, np.array([7.0]), 0.9, 0.8, advantages)
-    deltas = [1.0 + 0.9 * 1.0 - 0.5, 0.0 + 0.9 * 1.5 - 1.0, 2.0 - 1.5]
-    last = deltas[2]
-    middle = deltas[1] + 0.72 * last
-    assert advantages[0] == pytest.approx([deltas[0] + 0.72 * middle, middle, last])
+    for after in (0.0, -3.0):
+        discounted(rewards, ended, values, np.full((1, 3), after), np.array([7.0]), 0.9, 0.8, advantages)
+        deltas = [1.0 + 0.9 * 1.0 - 0.5, 0.0 + 0.9 * 1.5 - 1.0, 2.0 + 0.9 * after - 1.5]
+        last = deltas[2]
+        middle = deltas[1] + 0.72 * last
+        assert advantages[0] == pytest.approx([deltas[0] + 0.72 * middle, middle, last])
+
+
+@pytest.mark.parametrize("time_limit", ["bootstrap", "cut"])
+@pytest.mark.parametrize(("view", "path"), [("plain", "auto"), ("plain", "plain"), ("memory", "auto")])
+def test_at_the_time_limit_the_return_goes_on_with_the_value_of_the_observation_after_the_last_step(
+    view: str, path: str, time_limit: str
+) -> None:
+    """By hand: the games are played again, and the critic is asked about what is seen after the last step."""
+    config = make_config(
+        "general", n_envs=4, update_steps=25, max_steps=10, seed=7, view=view, path=path, time_limit=time_limit,
+        normalise_returns=False, normalise_advantages=False, gamma=0.9, gae_lambda=1.0, red_agent="meander",
+        device="cpu",
+    )  # fmt: skip
+    training = Training(config, "main", None)
+    buffer = training.collector.collect(training.ppo)
+    last_keys = training.collector.last_keys()
+    training.ppo._targets(buffer, last_keys)
+    envs = with_view(CageVectorEnv(4, red_agent="meander", max_steps=10), View(view, "full"))
+    envs.reset(seed=derive_seeds(7, (PHASES.index("main"), ENVIRONMENTS), 4).tolist())
+    rewards, seen = np.zeros((4, 25)), np.zeros((4, 25, View(view, "full").n_bits), np.float32)
+    for step in range(25):
+        observations, rewards[:, step], _, ended, infos = envs.step(buffer.batch.actions[:, step].astype(int))
+        seen[:, step] = np.stack(infos["final_obs"]) if ended.all() else observations
+    with torch.no_grad():
+        values = training.ppo.net.critic(torch.from_numpy(seen)).squeeze(-1).numpy()
+    wanted = np.zeros((4, 25))
+    for step in reversed(range(25)):
+        after = wanted[:, step + 1] if step < 24 else values[:, step]
+        if step in (9, 19):
+            after = values[:, step] if time_limit == "bootstrap" else np.zeros(4)
+        wanted[:, step] = rewards[:, step] + 0.9 * after
+    assert np.abs(values[:, [9, 19]]).min() > 1e-4  # the critic says something there
+    np.testing.assert_allclose(buffer.returns, wanted, atol=1e-4)
 
 
 def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows: int) -> ParallelTrajectoryBuffer:
     """A batch of few distinct inputs with random rewards, as a rollout would leave it."""
     generator = np.random.default_rng(seed)
-    buffer = ParallelTrajectoryBuffer(n_envs, n_steps)
+    buffer = ParallelTrajectoryBuffer(n_envs, n_steps, max_steps=1)
     pool = generator.integers(1 << 52, size=n_keys) | generator.integers(n_workflows, size=n_keys) << 52
     picked = generator.integers(n_keys, size=(n_envs, n_steps))
     used, rows = np.unique(picked, return_inverse=True)
@@ -60,6 +99,8 @@ def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows:
     buffer.batch.rewards[:] = -generator.exponential(size=picked.shape)
     buffer.batch.alignment[:] = generator.normal(size=picked.shape)
     buffer.batch.ended[:] = generator.random(picked.shape) < 0.1
+    buffer.n_finished = int(buffer.batch.ended.sum())
+    buffer.final_keys[:, 0] = generator.choice(pool, size=buffer.n_finished)
     buffer.batch.steps[:] = generator.integers(100, size=picked.shape)
     buffer.inputs.taught[: len(used)] = generator.integers(145, size=len(used))
     return buffer
@@ -67,7 +108,7 @@ def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows:
 
 def learner(path: str, dtype: torch.dtype, n_workflows: int, **values: Any) -> ParallelOrderConditionedPPO:
     codes = workflow_codes(all_workflows()[:n_workflows])
-    config = make_config("general", path=path, anneal=False, **values)
+    config = make_config("parallel-200", **{"path": path, "lr": 0.003, "entropy": 0.01} | values)
     net = ParallelOrderConditionedPPO(config, codes).net.to(dtype)
     return ParallelOrderConditionedPPO(config, codes, net)
 
@@ -117,7 +158,7 @@ def test_the_loss_agrees_with_a_hand_computed_case() -> None:
     """One input, uniform policy: ratio 1, so the loss is minus the mean advantage and the entropy is log 145."""
     buffer = random_batch(0, 1, 4, 1, 1)
     buffer.batch.actions[:], buffer.batch.alignment[:] = [[0, 1, 2, 3]], 0.0
-    buffer.batch.rewards[:], buffer.batch.ended[:] = [[1.0, 2.0, 3.0, 6.0]], True
+    buffer.batch.rewards[:], buffer.batch.ended[:], buffer.n_finished = [[1.0, 2.0, 3.0, 6.0]], True, 4
     for path in ("fast", "plain"):
         ppo = learner(path, torch.float64, 1, epochs=1, normalise_returns=False, entropy=0.0)
         for parameter in ppo.net.parameters():
@@ -157,6 +198,7 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
         assert left.batch.rewards == pytest.approx(right.batch.rewards)
         assert left.batch.alignment == pytest.approx(right.batch.alignment, abs=1e-5)
         assert np.array_equal(left.batch.ended, right.batch.ended)
+        assert np.array_equal(left.final_keys, right.final_keys)
         mine, theirs = np.sort(left.finished_episodes(), order="env"), np.sort(right.finished_episodes(), order="env")
         for name in ("counted", "compliant", "preventive", "env"):
             assert np.array_equal(np.sort(mine[name]), np.sort(theirs[name]))
@@ -243,12 +285,13 @@ def test_a_toy_task_with_a_known_answer_is_learned_by_both_paths() -> None:
     """Four inputs, each with one right action that is rewarded: a bandit."""
     keys, right = np.array([1, 2, 4, 8]), np.array([5, 17, 99, 140])
     for path in ("fast", "plain"):
-        ppo = learner(path, torch.float32, 1, lr=0.01, epochs=4, normalise_advantages=True)
+        ppo = learner(path, torch.float32, 1, lr=0.01, epochs=4, normalise_advantages=True, time_limit="cut")
         generators = np.arange(64, dtype=np.uint64) * np.uint64(7919)
         for _ in range(60):
             buffer = ParallelTrajectoryBuffer(64, 4, max_steps=1)
             buffer.n_rows, buffer.inputs.keys[:4, 0] = 4, keys
             buffer.batch.rows[:], buffer.batch.alignment[:], buffer.batch.ended[:] = np.arange(4), 0.0, True
+            buffer.n_finished = buffer.batch.ended.size
             for column in range(4):
                 actions = sample_actions(ppo.probabilities(np.repeat(keys[column], 64)), generators)
                 explored = np.where(generators % np.uint64(10) == 0, right[column], actions)

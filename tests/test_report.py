@@ -19,12 +19,13 @@ from benchmarks.pictures import figures_of_the_stored_run
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
+from workflow_rl.config import config_to_json
 from workflow_rl.report_command import answer, gather, write_report
 from workflow_rl.report_compare import compared, row_of
 from workflow_rl.report_data import command_of, report_data
 from workflow_rl.report_figures import figures
 from workflow_rl.report_paper import tables, write_figures
-from workflow_rl.run_store import Run, read_about, read_config, read_search_config
+from workflow_rl.run_store import Run, read_config, read_search_config
 from workflow_rl.workflow import Workflow, all_workflows
 
 EXAMPLE = ROOT / "docs" / "example-run.zip"
@@ -444,9 +445,9 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
 
 
 def test_the_command_in_the_page_makes_the_same_settings(example: Path, tmp_path: Path) -> None:
-    assert command_of("search", read_about(example)["config"]) == "workflow-rl search"
+    assert command_of("search", config_to_json(read_search_config(example))) == "workflow-rl search --time-limit cut"
     lone = example / "trainings" / "003-1"
-    words = command_of("training", read_about(lone)["config"]).split()[2:]
+    words = command_of("training", config_to_json(read_config(lone))).split()[2:]
     done = run("train", *words, "--max-episodes", "1", "--min-episodes", "1", "--n-eval-episodes", "2",
                "--run-dir", tmp_path / "again")  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -76,7 +76,7 @@ def larger(scenario: Scenario) -> Scenario:
 
 def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(scenario: Scenario) -> None:
     for view in (MEMORY, View("plain", "host-decoy"), View("memory", "full")):
-        with pytest.raises(UserError, match=f"the {view} knows only CAGE Challenge 2; .* has other hosts, subnets."):
+        with pytest.raises(UserError, match=f"the {view} knows only CAGE Challenge 2; .* differs in hosts, subnets."):
             ViewedEnvs(CageVectorEnv(1, scenario=larger(scenario)), view)
     assert with_view(CageVectorEnv(1, scenario=larger(scenario)), PLAIN).single_action_space.n == 145 + 11
     dearer = replace(scenario, hosts=tuple(replace(host, value=5.0) for host in scenario.hosts))

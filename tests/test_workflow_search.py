@@ -302,10 +302,12 @@ def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> No
     run_.close()
 
 
-def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workflows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["here", pytest.param("processes", marks=pytest.mark.long)])
+def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workflows(tmp_path: Path, by: str) -> None:
     path = tmp_path / "run"
     settings = SMALL | {"n_workflows": 2, "red_agent": "bline,meander", "warm_updates": 3}
-    result = ParallelWorkflowRLTrainer(run_dir=path, **settings).run_workflow_search(executor=Here())
+    trainer = ParallelWorkflowRLTrainer(run_dir=path, jobs=1, **settings)
+    result = trainer.run_workflow_search(executor=Here() if by == "here" else None)
     assert sorted(p.name for p in (path / "bases").iterdir()) == ["0", "1"]
     for training in sorted((path / "trainings").iterdir()):
         assert read_config(training).warm_start == str(path / "bases" / training.name[-1])

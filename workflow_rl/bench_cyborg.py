@@ -55,9 +55,7 @@ def bench_cyborg(processes: int, updates: int, native_updates: int, say: Say) ->
 
 
 def _config(red: str, backend: str, n_envs: int) -> TrainConfig:
-    return make_config(
-        "general", red_agent=red, backend=backend, n_envs=n_envs, lr=0.002, epochs=4, entropy=0.0, anneal=False
-    )
+    return make_config("parallel-200", red_agent=red, backend=backend, n_envs=n_envs)
 
 
 def _rate(config: TrainConfig, updates: int) -> float:

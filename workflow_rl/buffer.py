@@ -34,24 +34,26 @@ def discounted(
     rewards: np.ndarray,
     ended: np.ndarray,
     values: np.ndarray,
+    final_values: np.ndarray,
     last_values: np.ndarray,
     gamma: float,
     gae_lambda: float,
     advantages: np.ndarray,
 ) -> None:
-    """Generalised advantages, cut at the end of an episode; all arrays (n_envs, n_steps).
+    """Generalised advantages that never cross episodes; all arrays (n_envs, n_steps).
 
-        delta_t = r_t + gamma * V_(t+1) - V_t        V_(t+1) = 0 after the last step of an episode
-        A_t     = delta_t + gamma * gae_lambda * A_(t+1)
+        delta_t = r_t + gamma * V_(t+1) - V_t
+        A_t     = delta_t + gamma * gae_lambda * A_(t+1)        A_(t+1) = 0 after the last step of an episode
 
-    With ``gae_lambda`` 1 the returns A_t + V_t are the Monte-Carlo returns. ``last_values`` (n_envs,) are the values of
-    the observations after the batch, used where it ends in the middle of an episode.
+    With ``gae_lambda`` 1 the returns A_t + V_t are the Monte-Carlo returns. Where an episode ended, V_(t+1) is that of
+    ``final_values``: the value of the observation after its last step, or 0 to cut the future off. ``last_values``
+    (n_envs,) are the values of the observations after the batch, used where it ends in the middle of an episode.
     """
     for i in range(rewards.shape[0]):
         advantage, next_value = 0.0, float(last_values[i])
         for t in range(rewards.shape[1] - 1, -1, -1):
             if ended[i, t]:
-                advantage, next_value = 0.0, 0.0
+                advantage, next_value = 0.0, float(final_values[i, t])
             delta = rewards[i, t] + gamma * next_value - values[i, t]
             advantage = delta + gamma * gae_lambda * advantage
             advantages[i, t] = advantage
@@ -125,6 +127,7 @@ class ParallelTrajectoryBuffer:
             ended=np.empty(shape, bool),
         )
         self.finished = np.zeros(n_envs * (n_steps // max_steps + 1), EPISODE_DTYPE)
+        self._final_keys = np.zeros((len(self.finished), n_words), np.int64)
         self.advantages, self.returns = np.empty(shape), np.empty(shape)
         self.n_rows = self.n_finished = 0
 
@@ -133,15 +136,32 @@ class ParallelTrajectoryBuffer:
         """Keys of the inputs; (n_rows, n_words) int64."""
         return self.inputs.keys[: self.n_rows]
 
+    @property
+    def final_keys(self) -> np.ndarray:
+        """Keys of the inputs after the last steps of episodes, by environment and step; (n_finished, n_words) int64."""
+        return self._final_keys[: self.n_finished]
+
     def finished_episodes(self) -> np.ndarray:
         """The episodes that ended in this batch, of EPISODE_DTYPE."""
         return self.finished[: self.n_finished].copy()
 
-    def compute_returns(self, values: np.ndarray, last_values: np.ndarray, gamma: float, gae_lambda: float) -> None:
-        """Fills advantages and returns from the total rewards and the values of the rows (n_rows,), in reward units."""
+    def compute_returns(
+        self, values: np.ndarray, final_values: np.ndarray, last_values: np.ndarray, gamma: float, gae_lambda: float
+    ) -> None:
+        """Fills advantages and returns from the total rewards and from values in reward units.
+
+        Args:
+            values: of the rows, (n_rows,).
+            final_values: of :attr:`final_keys`, (n_finished,); zeros cut the future off.
+            last_values: of the inputs after the batch, (n_envs,).
+            gamma: discount.
+            gae_lambda: of the generalised advantages.
+        """
         total = self.batch.rewards.astype(np.float64) + self.batch.alignment
         by_step = values.astype(np.float64)[self.batch.rows]
-        discounted(total, self.batch.ended, by_step, last_values, gamma, gae_lambda, self.advantages)
+        finals = np.zeros(total.shape)
+        finals[self.batch.ended] = final_values
+        discounted(total, self.batch.ended, by_step, finals, last_values, gamma, gae_lambda, self.advantages)
         np.add(self.advantages, by_step, out=self.returns)
 
     def sums(self, advantages: np.ndarray, returns: np.ndarray, dtype: type = np.float32) -> Sums:

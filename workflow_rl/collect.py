@@ -18,7 +18,7 @@ from workflow_rl.rollout import KEY_BITS, Found, Task, World, rollout, sample_ac
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, teach_all
-from workflow_rl.views import PLAIN, View, forget_some, view_actions, with_view
+from workflow_rl.views import PLAIN, View, forget_some, pack_words, view_actions, with_view
 from workflow_rl.workflow import Workflow, all_workflows
 
 ENVIRONMENTS, POLICY = 1, 2  # what a seed is for
@@ -107,7 +107,7 @@ class Collector:
             World(self.game.states, self.game.tables, self.generators, self.memories, self.episodes),
             ppo.net.compiled_actor(ppo.codes),
             self.task._replace(asks=self.asks, teacher=teacher),
-            Found(buffer.inputs, buffer.batch, buffer.finished, self.violations),
+            Found(buffer.inputs, buffer.batch, buffer.finished, buffer._final_keys, self.violations),
         )  # fmt: skip
         return buffer
 
@@ -249,6 +249,7 @@ class PlainCollector:
         keys = buffer.inputs.keys.reshape((*batch.rows.shape, -1))
         taught = buffer.inputs.taught.reshape(batch.rows.shape)
         buffer.n_rows, buffer.n_finished = size, 0
+        finals = []  # keys after last steps, step by step
         for step in range(batch.rows.shape[1]):
             keys[:, step] = self.last_keys()
             probabilities = self._probabilities(ppo, keys[:, step])
@@ -261,9 +262,13 @@ class PlainCollector:
             batch.steps[:, step] = self.steps
             self.steps += 1
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
-            batch.rewards[:, step], batch.ended[:, step] = rewards, terminated | truncated
+            assert not terminated.any(), "the game has no end of its own; the time limit truncates it"
+            batch.rewards[:, step], batch.ended[:, step] = rewards, truncated
             batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
+            finals.append(self._final_keys(infos, batch.ended[:, step]))
             self._end_episodes(batch.rewards[:, step], batch.alignment[:, step], batch.ended[:, step])
+        by_step = np.argsort(np.nonzero(batch.ended)[1], kind="stable")  # places of the keys, by environment and step
+        buffer.final_keys[by_step] = np.concatenate(finals)
         return buffer
 
     def _probabilities(self, ppo: ParallelOrderConditionedPPO, keys: np.ndarray) -> np.ndarray:
@@ -275,6 +280,15 @@ class PlainCollector:
         """The current inputs; (n_envs, n_words)."""
         keys = self.view.keys(self.envs.packed_observations)
         keys[:, 0] |= self.task.workflows.astype(np.int64) << KEY_BITS
+        return keys
+
+    def _final_keys(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
+        """Inputs after the last step of the episodes that ended with this one; (n_ended, n_words)."""
+        rows = np.flatnonzero(ended)
+        keys = np.zeros((len(rows), self.view.n_words), np.int64)
+        if len(rows):
+            keys[:] = pack_words(np.stack([infos["final_obs"][row] for row in rows]), self.view.n_words)
+            keys[:, 0] |= self.task.workflows[rows].astype(np.int64) << KEY_BITS
         return keys
 
     def _taught(self) -> np.ndarray:

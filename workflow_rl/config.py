@@ -16,6 +16,7 @@ VIEWS, ACTION_VIEWS = ("plain", "memory"), ("full", "host-decoy")  # see views.p
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
 ALIGNMENTS = ("potential", "per-fix")
+TIME_LIMITS = ("bootstrap", "cut")
 DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
 
@@ -55,6 +56,9 @@ class TrainConfig:
     anneal: bool = _setting(False, "Lower learning rate and entropy coefficient to 0 over the training.")
     gamma: float = _setting(0.99, "Discount.")
     gae_lambda: float = _setting(1.0, "1: Monte-Carlo returns; below: generalised advantage estimation.")
+    time_limit: str = _setting(
+        "bootstrap", "Value of the game after max_steps: bootstrap, estimated by the critic; cut, 0."
+    )
     clip: float = _setting(0.2, "Clip of the probability ratio.")
     entropy: float = _setting(0.0, "Weight of the entropy bonus.")
     value_weight: float = _setting(0.5, "Weight of the value loss.")
@@ -99,7 +103,7 @@ _DOCUMENTS: dict[str, Any] = {"alignment_lambda": 30.0, "warm_start": "none", "s
 _REMEMBERS: dict[str, Any] = {"view": "memory", "actions": "host-decoy"}
 PRESETS: dict[str, dict[str, Any]] = {
     "workflow": {},  # warm_start: by opponent, see make_config
-    "general": {"warm_start": "none", "max_episodes": 3000, "lr": 0.003, "entropy": 0.01, "anneal": True},
+    "general": {"warm_start": "none", "lr": 0.005, "entropy": 0.01, "anneal": True},  # the rest: GENERAL_AGAINST
     "universal": {
         "universal": True, "warm_start": "general", "warm_updates": 30, "n_envs": 480, "max_episodes": 1000,
         "min_episodes": 1000, "lr": 0.003, "epochs": 8, "entropy": 0.01, "anneal": True,
@@ -117,6 +121,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "hidden": 128, "greedy": True,
     },
 }  # fmt: skip
+# What suits the opponent: generalised advantages learn fastest against B_line, and settle too early against Meander.
+GENERAL_AGAINST: dict[str, dict[str, Any]] = {
+    "bline": {"max_episodes": 700, "gae_lambda": 0.95, "normalise_advantages": True},
+    "": {"max_episodes": 2000, "gae_lambda": 1.0, "normalise_advantages": False},  # any other
+}
 PRESET_WORDS = {
     "workflow": "one workflow, from a warm start; the default with --workflow",
     "general": "no workflow, learning rate and entropy annealed; the default without --workflow",
@@ -149,8 +158,11 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
         if name not in known:
             raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
     suited: dict[str, Any] = {}
+    red_agent = values.get("red_agent", TrainConfig.red_agent)
     if preset == "workflow":
-        suited["warm_start"] = _warm_start(values.get("red_agent", TrainConfig.red_agent))
+        suited["warm_start"] = _warm_start(red_agent)
+    if preset == "general":
+        suited |= GENERAL_AGAINST["bline" if red_agent == "bline" else ""]
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
@@ -273,7 +285,7 @@ def check_config(config: TrainConfig) -> None:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
     for name, allowed in (
         ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),
-        ("alignment", ALIGNMENTS),
+        ("alignment", ALIGNMENTS), ("time_limit", TIME_LIMITS),
     ):  # fmt: skip
         if getattr(config, name) not in allowed:
             raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")
@@ -298,8 +310,8 @@ def config_to_json(config: TrainConfig | SearchConfig) -> dict[str, Any]:
 
 
 def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
-    """The settings that :func:`config_to_json` wrote."""
-    config = TrainConfig(**values)
+    """The settings that :func:`config_to_json` wrote; a run without a time limit is of a version that cut."""
+    config = TrainConfig(**{"time_limit": "cut", **values})
     check_config(config)
     return config
 

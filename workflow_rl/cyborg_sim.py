@@ -88,10 +88,11 @@ def _checkout(path: str) -> CyborgPackage:
             return _package_in(root, scenario)
     except UserError:
         raise
-    except ModuleNotFoundError as error:
-        missing = f"needs the Python package {error.name!r}, which is not installed here; install it first"
-        raise UserError(f"{path}: this CybORG {missing}.") from None
     except Exception as error:  # an old checkout under a new Python can fail in any way
+        missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+        if missing and not missing.startswith(CHECKOUT):
+            needs = f"needs the Python package {missing!r}, which is not installed here; install it first"
+            raise UserError(f"{path}: this CybORG {needs}.") from None
         raise UserError(f"{path}: this CybORG cannot be imported here ({type(error).__name__}: {error}).") from None
 
 
@@ -121,7 +122,8 @@ def _gym() -> Iterator[None]:
     try:
         yield
     finally:
-        del sys.modules["gym"], sys.modules["gym.spaces"]
+        for name in [name for name in sys.modules if name.split(".")[0] == "gym"]:
+            del sys.modules[name]
 
 
 def _part(package: str, name: str) -> ModuleType:

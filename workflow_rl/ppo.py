@@ -113,6 +113,8 @@ class ParallelOrderConditionedPPO:
 
     def values(self, keys: np.ndarray) -> np.ndarray:
         """Values of inputs given as keys (n, n_words), in the units in which the critic was trained."""
+        if not len(keys):
+            return np.zeros(0)
         with torch.no_grad():
             result: np.ndarray = self.net.critic(self._inputs(keys)).squeeze(-1).double().cpu().numpy()
         return result
@@ -207,12 +209,17 @@ class ParallelOrderConditionedPPO:
 
     def _targets(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Advantages and returns as the loss uses them; (n_envs, n_steps)."""
-        config, values, last = self.config, self.values(buffer.keys), self.values(last_keys)
+        config, values = self.config, self.values(buffer.keys)
+        final, last = np.zeros(buffer.n_finished), np.zeros(buffer.n_envs)
         if config.normalise_returns and not self.scale[1]:
-            buffer.compute_returns(0 * values, 0 * last, config.gamma, 1.0)
+            buffer.compute_returns(0 * values, final, last, config.gamma, 1.0)
             self.scale[:] = buffer.returns.mean(), buffer.returns.std() + 1e-7
         mean, deviation = self.scale if config.normalise_returns else (0.0, 1.0)
-        buffer.compute_returns(values * deviation + mean, last * deviation + mean, config.gamma, config.gae_lambda)
+        if config.time_limit == "bootstrap":
+            final = self.values(buffer.final_keys) * deviation + mean
+        if not buffer.batch.ended[:, -1].all():
+            last = self.values(last_keys) * deviation + mean
+        buffer.compute_returns(values * deviation + mean, final, last, config.gamma, config.gae_lambda)
         advantages, returns = buffer.advantages, buffer.returns
         if config.normalise_returns:
             self.scale[:] = returns.mean(), returns.std() + 1e-7

@@ -78,6 +78,7 @@ def training_progress() -> Iterator[Callable[[str, int, int], None]]:
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """A table as wide as it needs to be."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.measure import Measurement
     from rich.table import Table
 
@@ -85,7 +86,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     for i, column in enumerate(columns):
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))  # names of runs and damaged values are not markup
     boundless = Console(width=1000)
     needed = Measurement.get(boundless, boundless.options, table).maximum
     Console(width=max(Console().width, needed)).print(table)  # rather a long line than a number cut off

@@ -71,7 +71,7 @@ def report_data(path: Path) -> dict[str, Any]:
         data |= {"trainings": [_training(path, "this training")], "bases": []}
         lines = 0  # counted with the training
     trainings = [*data["trainings"], *data["bases"]]
-    data["damaged_lines"] = lines + sum(one["damaged_lines"] for one in trainings)
+    data["damaged_lines"] = lines + sum(one["damaged_lines"] + (search and bool(one["damage"])) for one in trainings)
     data["violations"] = _violations(data["trainings"])
     data["time"] = _time(trainings)
     return data
@@ -236,7 +236,8 @@ def _training(path: Path, name: str) -> dict[str, Any]:
             round(event["transitions_per_s"] * (event["seconds_collect"] + event["seconds_update"])) for event in timed
         ),
         "result": result,
-        "damaged_lines": lines + bool(damage),
+        "damaged_lines": lines,
+        "damage": damage,
     }
 
 
@@ -315,8 +316,7 @@ def command_of(kind: str, config: dict[str, Any]) -> str:
     usual = asdict(make_config("workflow" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "workflow": "", "universal": False}
     own = {item.name: item.default for item in SEARCH_FIELDS} if kind == SEARCH else {}
-    older = asdict(TrainConfig()) | train  # a run of an earlier version lacks settings that came later
-    given = {name: config[name] for name in own} | {name: older[name] for name in usual}
+    given = {name: config[name] for name in own} | {name: train[name] for name in usual}
     words = [f"workflow-rl {'search' if kind == SEARCH else 'train'}"]
     for name, value in given.items():
         if value != (own | usual)[name] and not (kind == SEARCH and name in TASK_FIELDS):

@@ -73,6 +73,7 @@ class Found(NamedTuple):
     inputs: Inputs  # cleared and filled
     batch: Batch
     finished: np.ndarray  # of EPISODE_DTYPE, with room for every episode that can end
+    final_keys: np.ndarray  # (as many, n_words) int64: key of the input after the last step of each
     violations: np.ndarray  # (n_types, n_types) int64, added to: fixed type, type that was due
 
 
@@ -246,6 +247,7 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
             if batch.ended[i, step]:
                 episode.env = i
                 found.finished[n_finished] = episode
+                write_key(s, memory, task, high, found.final_keys[n_finished])
                 n_finished += 1
                 start_episode(episode)
                 reset_one(s, t)

@@ -100,7 +100,10 @@ class Run(Generic[Config]):
     def drop_events_after(self, phase: str, update: int, phases: list[str]) -> None:
         """Forgets events of updates that will be made again after a resume, and writes the table anew."""
         place = (phases.index(phase), update)
-        kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
+        try:
+            kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
+        except (KeyError, ValueError, TypeError):
+            raise UserError(f"{self.path}/events.jsonl is damaged.") from None
         self.rewrite_events(kept)
 
     def rewrite_events(self, events: list[dict[str, Any]]) -> None:
@@ -230,7 +233,7 @@ def missing_events(kind: str, result: dict[str, Any] | None, events: list[dict[s
 
 def is_number(value: object) -> TypeGuard[float]:
     """Is it a finite number?"""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

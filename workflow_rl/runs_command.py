@@ -34,31 +34,32 @@ def describe(path: Path) -> dict[str, Any]:
         "standard_error": None, "compliance": None, "evaluations": None, "seconds": None, "problem": "",
     }  # fmt: skip
     try:
-        return row | _known(path)
+        kind = read_about(path)["kind"]
+        train = read_search_config(path).train if kind == SEARCH else read_config(path)
+        row |= {"kind": kind, "red_agent": train.red_agent, "workflow": train.workflow or None}
+        return row | _outcome(path, kind)
     except UserError as error:
         return row | {"problem": str(error).removeprefix(f"{path}/").removeprefix(f"{path} ")}
 
 
-def _known(path: Path) -> dict[str, Any]:
-    """What is known of a run that is not damaged."""
-    kind = read_about(path)["kind"]
-    train = read_search_config(path).train if kind == SEARCH else read_config(path)
+def _outcome(path: Path, kind: str) -> dict[str, Any]:
+    """How far the run has come, and its figures; refuses damaged files."""
     result, events = checked_result(path, kind), read_events(path)
     missing = missing_events(kind, result, events)
     if missing:
         raise UserError(missing)
-    row: dict[str, Any] = {"kind": kind, "red_agent": train.red_agent, "workflow": train.workflow}
-    row["state"] = "finished" if result is not None else "running" if is_held(path) else "interrupted"
+    outcome: dict[str, Any] = {
+        "state": "finished" if result is not None else "running" if is_held(path) else "interrupted"
+    }
     best = result
     if kind == SEARCH:
-        row["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
+        outcome["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
         best = next((place for place in (result or {}).get("ranking", []) if place.get("follows")), None)
-        row["workflow"] = best["workflow"] if best else None
+        outcome["workflow"] = best["workflow"] if best else None
     if best:
-        row |= {name: best.get(name) for name in ("mean_return", "standard_error", "compliance")}
+        outcome |= {name: best.get(name) for name in ("mean_return", "standard_error", "compliance")}
     seconds = (result or {}).get("seconds")
-    row["seconds"] = seconds if is_number(seconds) else None
-    return row
+    return outcome | {"seconds": seconds if is_number(seconds) else None}
 
 
 def compare_runs(paths: list[Path]) -> dict[str, Any]:

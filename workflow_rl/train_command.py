@@ -10,7 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.config import NO_SEARCH, PRESET_WORDS, PRESETS, SEARCH_FIELDS, TASK_FIELDS, TrainConfig
+from workflow_rl.config import (
+    GENERAL_AGAINST,
+    NO_SEARCH,
+    PRESET_WORDS,
+    PRESETS,
+    SEARCH_FIELDS,
+    TASK_FIELDS,
+    TrainConfig,
+)
 
 PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
 SEARCH_PRESET_HELP = "; ".join(
@@ -64,6 +72,8 @@ def _default(name: str, plain: Any) -> str:
     if name == "warm_start":
         return "universal against bline and meander, else general; none without --workflow"
     with_workflow, without = PRESETS["workflow"].get(name, plain), PRESETS["general"].get(name, plain)
+    if name in GENERAL_AGAINST[""]:
+        without = f"{GENERAL_AGAINST['bline'][name]} against bline, else {GENERAL_AGAINST[''][name]}"
     if with_workflow == without:
         return str(with_workflow) if with_workflow != "" else "none"
     return f"{with_workflow}; without --workflow {without}"

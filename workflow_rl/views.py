@@ -140,7 +140,7 @@ def check_seen(scenario: Scenario, view: View) -> None:
 
     if view.tracks and parts(scenario) != parts(known):
         other = [name for name, part in parts(scenario).items() if part != parts(known)[name]]
-        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario has other {', '.join(other)}.")
+        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario differs in {', '.join(other)}.")
 
 
 def with_view(envs: Any, view: View) -> Any:
@@ -211,7 +211,7 @@ class ViewedEnvs(VectorWrapper):
         ended = terminated | truncated
         packed = self.envs.packed_observations
         for row in np.flatnonzero(ended):
-            packed[row] = _pack(infos["final_obs"][row])
+            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], 1)[0, 0]
         remember_all(self.memories, full, packed)
         if ended.any():
             final = self._seen(observations)
@@ -251,5 +251,11 @@ def unpack_words(keys: np.ndarray, n_bits: int) -> np.ndarray:
     return bits
 
 
-def _pack(observation: np.ndarray) -> int:
-    return int((np.asarray(observation, np.int64) << np.arange(PLAIN_BITS)).sum())
+def pack_words(bits: np.ndarray, n_words: int) -> np.ndarray:
+    """Keys (n, n_words) of bits (n, n_bits): what :func:`unpack_words` undoes."""
+    keys, first = np.zeros((len(bits), n_words), np.int64), 0
+    for number in range(n_words):
+        part = bits[:, first : first + (64 if number else PLAIN_BITS)].astype(np.int64)
+        keys[:, number] = (part << np.arange(part.shape[1])).sum(axis=1)
+        first += part.shape[1]
+    return keys

@@ -55,11 +55,11 @@ def story_named(
     number = _number(episode)
     if number is None:
         check_choice("episode", episode, CHOICES)
-    if episode == "violation" and not about[2]:
-        raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
     n_episodes = N_EPISODES if number is None else max(N_EPISODES, number + 1)
     rules = edition or about[1]
     blue = blue_named(path if path.exists() and source not in BY_NAME else source, about[2], rules)
+    if episode == "violation" and not about[2]:
+        raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
     episodes = Episodes(blue, red, rules, about[2], n_episodes, seed=SEED if seed is None else seed)
     if number is not None:
         return episodes.tell(number, f"{source}: episode {number}")

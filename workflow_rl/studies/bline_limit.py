@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workflow_rl.compliance import NO_TYPE, due_type, type_masks
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.state import BLINE, State, reset_one
+from workflow_rl.engine.state import BLINE, State, compromised_hosts, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
 from workflow_rl.errors import UserError
@@ -28,8 +29,10 @@ from workflow_rl.evaluation import cell_of
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import EARLY, EMPTY, STATES, UNKNOWN_STEPS, Graph, build, slot_of, worth_trying
+from workflow_rl.studies.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
 from workflow_rl.studies.bline_states import Reduction, encode, reduction
 
+ANY_TIME = np.full(256, NO_TYPE, np.int8)  # what is due where no order is kept
 USERS = ("User1", "User2", "User3", "User4")
 TIE = 1e-9  # tenths by which an action must be better than one that comes before it
 PURPOSE = 9  # of the games, for their seeds
@@ -46,8 +49,13 @@ class Solution(NamedTuple):
 
 
 @compiled
-def go_back(g: Graph, value: np.ndarray, after: np.ndarray, choice: np.ndarray) -> None:
-    """From the best returns with h steps to go (states,) to those with h + 1, and the moves that lead to them."""
+def go_back(
+    g: Graph, repairs: Repairs, due: np.ndarray, value: np.ndarray, after: np.ndarray, choice: np.ndarray
+) -> None:
+    """From the best returns with h steps to go (states,) to those with h + 1, and the moves that lead to them.
+
+    Moves that repair another type than the one that is ``due`` (by the set of compromised types) are not allowed.
+    """
     for y in range(g.sizes[STATES]):
         if g.first_outcome[y] != EMPTY:
             total = g.reward[y]
@@ -60,7 +68,8 @@ def go_back(g: Graph, value: np.ndarray, after: np.ndarray, choice: np.ndarray) 
             for k in range(g.n_moves[x]):
                 move = g.first_move[x] + k
                 this = after[g.after[move]] - g.price[move]
-                if this > best + TIE:
+                allowed = repairs.repaired[move] == NO_TYPE or repairs.repaired[move] == due[repairs.held[x]]
+                if allowed and this > best + TIE:
                     best, chosen = this, k
             value[x], choice[x] = best, chosen
 
@@ -69,12 +78,26 @@ def solve(tables: np.ndarray, scenario: Scenario, horizon: int, keep_all: bool =
     """The best play for every number of steps to go; values are kept of the states of the first steps, or of all."""
     r = reduction(tables, scenario)
     graph = build(tables, r, horizon)
+    return _best_play(graph, r, tables, horizon, keep_all, free(graph), ANY_TIME)
+
+
+def in_order(free_play: Solution, scenario: Scenario, repairs: Repairs, order: np.ndarray) -> Solution:
+    """The best play that keeps an order (unit types as numbers, highest priority first), in the same graph."""
+    graph, r, tables, values, choices = free_play
+    keep_all = values.shape[1] == int(graph.sizes[STATES])
+    due = due_by_held(order, len(scenario.unit_types))
+    return _best_play(graph, r, tables, len(choices) - 1, keep_all, repairs, due)
+
+
+def _best_play(
+    graph: Graph, r: Reduction, tables: np.ndarray, horizon: int, keep_all: bool, repairs: Repairs, due: np.ndarray
+) -> Solution:
     n = int(graph.sizes[STATES])
     value, after = np.zeros(n), np.zeros(n)
     choices = np.zeros((horizon + 1, n), np.uint8)
     values = np.zeros((horizon + 1, n if keep_all else int(graph.sizes[EARLY])))
     for h in range(1, horizon + 1):
-        go_back(graph, value, after, choices[h])
+        go_back(graph, repairs, due, value, after, choices[h])
         values[h] = value[: values.shape[1]]
     return Solution(graph, r, tables, values, choices)
 
@@ -107,12 +130,13 @@ def best_action(s: State, t: Tables, g: Graph, r: Reduction, choice: np.ndarray,
 
 @compiled
 def play(
-    seeds: np.ndarray, tables: np.ndarray, g: Graph, r: Reduction, choices: np.ndarray, scratch: np.ndarray,
-    returns: np.ndarray, opening: np.ndarray,
+    seeds: np.ndarray, tables: np.ndarray, g: Graph, r: Reduction, choices: np.ndarray, order: np.ndarray,
+    masks: np.ndarray, scratch: np.ndarray, returns: np.ndarray, opening: np.ndarray, repairs: np.ndarray,
 ) -> int:  # fmt: skip
     """Plays a game of each seed with sampled chance, as many steps as ``choices`` has rows after the first.
 
     Returns the number of games played: all, unless one leaves the graph. The first actions are the same in all.
+    ``repairs`` (2,) counts repairs and violations of the order, by the true states.
     """
     s, t = scratch[0], tables[0]
     for i in range(seeds.shape[0]):
@@ -126,19 +150,40 @@ def play(
                 return i
             if s.step < opening.shape[0]:
                 opening[s.step] = action
+            scratch[1] = s
+            act_blue(scratch[1], t, action)
+            before = compromised_hosts(s, t)
+            gone = before & ~compromised_hosts(scratch[1], t)
+            if gone:
+                repairs[0] += 1
+                repairs[1] += gone & masks[due_type(order, masks, before)] == 0
             total += step_one(s, t, action, sample(s))
         returns[i] = total / 10
     return seeds.shape[0]
 
 
-def simulate(solution: Solution, n_steps: int, games: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (games,) of the optimal policy in games of ``n_steps``, and its first actions."""
+class Simulated(NamedTuple):
+    """Games of an optimal policy."""
+
+    returns: np.ndarray  # (games,)
+    opening: np.ndarray  # (UNKNOWN_STEPS,): its first actions
+    repairs: int
+    violations: int  # of the order by which the repairs were judged
+
+
+def simulate(
+    solution: Solution, scenario: Scenario, n_steps: int, games: int, seed: int, order: np.ndarray | None = None
+) -> Simulated:
+    """Plays the optimal policy in games of ``n_steps``; repairs are judged by the order (default: of the scenario)."""
     seeds = np.random.SeedSequence([seed, PURPOSE, n_steps]).generate_state(games, np.uint64)
-    returns, opening = np.empty(games), np.zeros(UNKNOWN_STEPS, np.int64)
-    choices = solution.choices[: n_steps + 1]
-    played = play(seeds, solution.tables, solution.graph, solution.reduction, choices, allocate(2), returns, opening)
+    returns, opening, repairs = np.empty(games), np.zeros(UNKNOWN_STEPS, np.int64), np.zeros(2, np.int64)
+    order = np.arange(len(scenario.unit_types)) if order is None else order
+    played = play(
+        seeds, solution.tables, solution.graph, solution.reduction, solution.choices[: n_steps + 1], order,
+        type_masks(scenario), allocate(2), returns, opening, repairs,
+    )  # fmt: skip
     assert played == games
-    return returns, opening
+    return Simulated(returns, opening, int(repairs[0]), int(repairs[1]))
 
 
 def reached_by_user(solution: Solution, horizon: int) -> list[float]:
@@ -174,7 +219,8 @@ def bline_limit(
 
     Returns:
         ``values`` for 1 .. horizon steps; ``by_user``: what the best play reaches for each user host; ``confirmed``:
-        the mean of the games beside the exact value, and how the best play begins; ``states``, ``seconds``.
+        the mean of the games beside the exact value, and how the best play begins; ``orders``: the same for the best
+        play that keeps each order of the types that red takes; ``states``, ``seconds``.
     """
     began = time.perf_counter()
     if horizon <= UNKNOWN_STEPS:
@@ -199,14 +245,30 @@ def bline_limit(
             str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
         },
         "confirmed": {str(length): _confirm(solution, scenario, length, games, seed) for length in lengths},
+        "orders": _orders(solution, scenario, lengths, games, seed),
         "seconds": time.perf_counter() - began,
     }
 
 
-def _confirm(solution: Solution, scenario: Scenario, length: int, games: int, seed: int) -> dict[str, Any]:
-    returns, opening = simulate(solution, length, games, seed)
+def _orders(
+    free_play: Solution, scenario: Scenario, lengths: Sequence[int], games: int, seed: int
+) -> dict[str, dict[str, Any]]:
+    """The exact worth of keeping each order of the types that red takes, at each length, and games that show it."""
+    repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, scenario)
+    found = {}
+    for name, order in orders_of(free_play.reduction, scenario).items():
+        solution = in_order(free_play, scenario, repairs, order)
+        found[name] = {str(length): _confirm(solution, scenario, length, games, seed, order) for length in lengths}
+    return found
+
+
+def _confirm(
+    solution: Solution, scenario: Scenario, length: int, games: int, seed: int, order: np.ndarray | None = None
+) -> dict[str, Any]:
+    returns, opening, repairs, violations = simulate(solution, scenario, length, games, seed, order)
     cell, exact = cell_of(returns), float(solution.values[length, 0]) / 10
-    return {
+    kept = {"repairs_per_game": repairs / games, "violations": violations} if order is not None else {}
+    return kept | {
         "mean": cell.mean,
         "standard_error": cell.standard_error,
         "exact": exact,

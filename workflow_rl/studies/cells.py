@@ -26,6 +26,8 @@ from workflow_rl.run_store import commit, hold, parse_json, write_atomically
 
 Say = Callable[[str], None]
 
+VERSION = 2  # part of every key; to be raised when learner, presets, rules or tasks change, so that no old cell is used
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -44,7 +46,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Digest of task and arguments."""
-        text = json.dumps([self.task, self.arguments], sort_keys=True)
+        text = json.dumps([VERSION, self.task, self.arguments], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:

@@ -63,12 +63,37 @@ def limit(files: Files) -> str:
         "to this limit.\n\n"
         + table(["edition, red agent", "", "30 steps", "50", "100", "simulated at 100"], rows)
         + "\n"
+        + _orders(found["bline"])
         + about(
             files,
             "limit",
             "how close one can come without seeing the true state: part of the distance cannot be closed by anyone "
             "who has only blue's observations.",
         )
+    )
+
+
+def _orders(found: dict[str, Any]) -> str:
+    """What keeping each order of repair is worth to such a defender; equal orders are one row."""
+    rows, costs = [], []
+    for edition in EDITIONS:
+        equal: dict[tuple[str, ...], list[str]] = {}
+        for order, cells in found[edition]["orders"].items():
+            equal.setdefault(tuple(number(cells[n]["exact"], 3) for n in LENGTHS), []).append(order)
+        for values, orders in equal.items():
+            cost = found[edition]["values"][-1] - found[edition]["orders"][orders[0]][LENGTHS[-1]]["exact"]
+            costs.append(cost)
+            rows.append([edition, "; ".join(orders), *values, number(cost, 3)])
+    every = [cell for one in found.values() for cells in one["orders"].values() for cell in cells.values()]
+    worst = max(abs(cell["difference_in_standard_errors"]) for cell in every)
+    broken = sum(cell["violations"] for cell in every)
+    return (
+        "**What each order is worth.** The same defender, but repairs out of order are not allowed to it: no Remove or Restore that ends "
+        "red's presence on a host while a unit type of higher priority is compromised. Only the types that B_line ever takes can matter. "
+        f"The worst order costs {number(max(costs), 2)}, the best {number(min(costs), 2)}. Played, the policies agree within {worst:.1f} standard errors, "
+        f"with {broken} violations.\n\n"
+        + table(["edition", "orders (equal ones together)", "30 steps", "50", "100", "cost at 100"], rows)
+        + "\n"
     )
 
 
