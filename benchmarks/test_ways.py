@@ -45,7 +45,16 @@ class Way:
 
 NAMES = {
     "plain": Way("as it is"),
-    "processor": Way("machine code for any processor", environment={"NUMBA_CPU_NAME": "generic"}),
+    "processor": Way(
+        "machine code for any processor, arithmetic as on an old one",
+        environment={
+            "NUMBA_CPU_NAME": "generic",
+            "ATEN_CPU_CAPABILITY": "default",
+            "MKL_CBWR": "COMPATIBLE",
+            "OPENBLAS_CORETYPE": "Sandybridge",
+            "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX",
+        },  # fmt: skip
+    ),
     "core": Way("one core", around=("taskset", "-c", "0")),
     "locale": Way(
         "German in Latin-1, time zone of the Chatham Islands",
