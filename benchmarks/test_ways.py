@@ -53,7 +53,7 @@ NAMES = {
             "MKL_CBWR": "COMPATIBLE",
             "OPENBLAS_CORETYPE": "Sandybridge",
             "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX",
-        },  # fmt: skip
+        },
     ),
     "core": Way("one core", around=("taskset", "-c", "0")),
     "locale": Way(
