@@ -220,7 +220,7 @@ def bline_limit(
     Returns:
         ``values`` for 1 .. horizon steps; ``by_user``: what the best play reaches for each user host; ``confirmed``:
         the mean of the games beside the exact value, and how the best play begins; ``orders``: the same for the best
-        play that keeps each order of the types that red takes; ``states``, ``seconds``.
+        play that keeps each order of the types that red takes; ``cost_of_the_worst_order``; ``states``, ``seconds``.
     """
     began = time.perf_counter()
     if horizon <= UNKNOWN_STEPS:
@@ -235,6 +235,7 @@ def bline_limit(
     solution = solve(tables, scenario, horizon)
     values = (solution.values[1:, 0] / 10).tolist()
     lengths = [length for length in lengths if length <= horizon] or [horizon]
+    orders = _orders(solution, scenario, lengths, games, seed)
     hosts = sorted(set(users), key=scenario.host_names.index)
     return {
         "edition": edition,
@@ -245,7 +246,10 @@ def bline_limit(
             str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
         },
         "confirmed": {str(length): _confirm(solution, scenario, length, games, seed) for length in lengths},
-        "orders": _orders(solution, scenario, lengths, games, seed),
+        "orders": orders,
+        "cost_of_the_worst_order": {
+            str(n): values[n - 1] - min(cells[str(n)]["exact"] for cells in orders.values()) for n in lengths
+        },
         "seconds": time.perf_counter() - began,
     }
 
