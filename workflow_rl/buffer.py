@@ -127,7 +127,7 @@ class ParallelTrajectoryBuffer:
             ended=np.empty(shape, bool),
         )
         self.finished = np.zeros(n_envs * (n_steps // max_steps + 1), EPISODE_DTYPE)
-        self._final_keys = np.zeros((len(self.finished), n_words), np.int64)
+        self.final_room = np.zeros((len(self.finished), n_words), np.int64)
         self.advantages, self.returns = np.empty(shape), np.empty(shape)
         self.n_rows = self.n_finished = 0
 
@@ -139,7 +139,7 @@ class ParallelTrajectoryBuffer:
     @property
     def final_keys(self) -> np.ndarray:
         """Keys of the inputs after the last steps of episodes, by environment and step; (n_finished, n_words) int64."""
-        return self._final_keys[: self.n_finished]
+        return self.final_room[: self.n_finished]
 
     def finished_episodes(self) -> np.ndarray:
         """The episodes that ended in this batch, of EPISODE_DTYPE."""

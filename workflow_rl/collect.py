@@ -107,7 +107,7 @@ class Collector:
             World(self.game.states, self.game.tables, self.generators, self.memories, self.episodes),
             ppo.net.compiled_actor(ppo.codes),
             self.task._replace(asks=self.asks, teacher=teacher),
-            Found(buffer.inputs, buffer.batch, buffer.finished, buffer._final_keys, self.violations),
+            Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations),
         )  # fmt: skip
         return buffer
 

@@ -121,7 +121,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "hidden": 128, "greedy": True,
     },
 }  # fmt: skip
-# What suits the opponent: generalised advantages learn fastest against B_line, and settle too early against Meander.
+# What suits the opponent, by measurement: generalised advantages end better against B_line, worse against Meander.
 GENERAL_AGAINST: dict[str, dict[str, Any]] = {
     "bline": {"max_episodes": 700, "gae_lambda": 0.95, "normalise_advantages": True},
     "": {"max_episodes": 2000, "gae_lambda": 1.0, "normalise_advantages": False},  # any other

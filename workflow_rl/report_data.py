@@ -33,7 +33,7 @@ from workflow_rl.run_store import (
     read_config,
     read_search_config,
 )
-from workflow_rl.runs_command import is_held
+from workflow_rl.runs_command import state_of
 from workflow_rl.workflow import Workflow, all_workflows, unit_types
 
 TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
@@ -51,12 +51,11 @@ def report_data(path: Path) -> dict[str, Any]:
     config = config_to_json(read_search_config(path) if search else read_config(path))
     result, damage = _result(path, about["kind"])
     events, lines = read_lines(path / "events.jsonl")
-    state = "finished" if result is not None else "running" if is_held(path) else "interrupted"
     missing = "" if lines else missing_events(about["kind"], result, events)  # damaged lines are counted instead
     data: dict[str, Any] = {
         "run": str(path),
         "kind": about["kind"],
-        "state": "damaged" if damage else state,
+        "state": "damaged" if damage else state_of(path, result),
         "config": config,
         "train": config["train"] if search else config,
         "versions": about["versions"] if isinstance(about.get("versions"), dict) else {},

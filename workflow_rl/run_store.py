@@ -212,7 +212,7 @@ def checked_result(path: Path, kind: str) -> dict[str, Any] | None:
         raise UserError(f"{path}/result.json is damaged: it has no ranking.")
     for row in rows:
         wrong = [name for name in FIGURES[kind] if not is_number(row.get(name))]
-        wrong += [name for name in ("compliance",) if row.get(name) is not None and not is_number(row[name])]
+        wrong += ["compliance"] * (row.get("compliance") is not None and not is_number(row["compliance"]))
         wrong += [name for name in ("stop_reason", "workflow") if not isinstance(row.get(name), str)]
         if wrong:
             raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")

@@ -48,9 +48,7 @@ def _outcome(path: Path, kind: str) -> dict[str, Any]:
     missing = missing_events(kind, result, events)
     if missing:
         raise UserError(missing)
-    outcome: dict[str, Any] = {
-        "state": "finished" if result is not None else "running" if is_held(path) else "interrupted"
-    }
+    outcome: dict[str, Any] = {"state": state_of(path, result)}
     best = result
     if kind == SEARCH:
         outcome["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
@@ -79,6 +77,11 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
     trained = config.get("train")
     trained = trained if isinstance(trained, dict) else {}
     return {name: value for name, value in config.items() if name != "train"} | trained
+
+
+def state_of(path: Path, result: dict[str, Any] | None) -> str:
+    """How far a run with this result, or with none yet, has come."""
+    return "finished" if result is not None else "running" if is_held(path) else "interrupted"
 
 
 def is_held(path: Path) -> bool:

@@ -32,7 +32,7 @@ from workflow_rl.studies.bline_graph import EARLY, EMPTY, STATES, UNKNOWN_STEPS,
 from workflow_rl.studies.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
 from workflow_rl.studies.bline_states import Reduction, encode, reduction
 
-ANY_TIME = np.full(256, NO_TYPE, np.int8)  # what is due where no order is kept
+NOTHING_DUE = np.full(256, NO_TYPE, np.int8)  # by set of compromised types, where no order is kept
 USERS = ("User1", "User2", "User3", "User4")
 TIE = 1e-9  # tenths by which an action must be better than one that comes before it
 PURPOSE = 9  # of the games, for their seeds
@@ -78,7 +78,7 @@ def solve(tables: np.ndarray, scenario: Scenario, horizon: int, keep_all: bool =
     """The best play for every number of steps to go; values are kept of the states of the first steps, or of all."""
     r = reduction(tables, scenario)
     graph = build(tables, r, horizon)
-    return _best_play(graph, r, tables, horizon, keep_all, free(graph), ANY_TIME)
+    return _best_play(graph, r, tables, horizon, keep_all, free(graph), NOTHING_DUE)
 
 
 def in_order(free_play: Solution, scenario: Scenario, repairs: Repairs, order: np.ndarray) -> Solution:
