@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -72,6 +73,24 @@ def evaluated(path: Path) -> int:
     return sum(event["kind"] == "evaluation" for event in read_events(path))
 
 
+def machines(path: Path) -> list[dict[str, Any]]:
+    return [event for event in read_events(path) if event["kind"] == "machines"]
+
+
+def hold_trainings(until: contextlib.ExitStack) -> bool:
+    """Stops every training process of the cluster; they go on when ``until`` closes."""
+    for pid in trainers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            until.callback(_go_on, pid)
+    return True
+
+
+def _go_on(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
 def result_of(path: Path) -> dict[str, Any]:
     result = json.loads((path / "result.json").read_text("utf-8"))
     return {name: result[name] for name in FIGURES}
@@ -108,13 +127,15 @@ def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_pat
     kill_busy_node()
     wait_for(lambda: evaluated(path) >= 3)
     add_node()
+    with contextlib.ExitStack() as held:  # what is left to do must not end before the search has seen the node
+        wait_for(lambda: hold_trainings(held) and len(machines(path)) == 3)
     said = finish(process)
     assert_whole(path)
     events = read_events(path)
-    texts = [event["text"] for event in events if event["kind"] == "machines"]
+    texts = [event["text"] for event in machines(path)]
     assert texts[0] == "Ray cluster of 3 nodes: room for 3 trainings at once."
     assert [("was lost" in text, "joined" in text) for text in texts[1:]] == [(True, False), (False, True)]
-    assert [event["room"] for event in events if event["kind"] == "machines"] == [3, 2, 3]
+    assert [event["room"] for event in machines(path)] == [3, 2, 3]
     restarts = [event for event in events if event["kind"] == "restarted"]
     assert [event["reason"] for event in restarts] == ["its node was lost"]
     assert "raylet" not in said  # Ray's pages about it
