@@ -43,7 +43,6 @@ from workflow_rl.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.trainer import train_workflow
 from workflow_rl.views import forget_some, remember_all
 
-ORDER = "enterprise,op_server,user,defender,op_host"
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
 GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # a seed that nothing was chosen by
@@ -157,11 +156,9 @@ def measure_wrapper() -> dict[str, Any]:
             "expert": reference_policy("expert", edition=edition),
             "original": network_policy(ORIGINAL / edition, ""),
         }
-        for name in (*blues, *(["universal"] if edition == "current" else [])):
+        for name, blue in blues.items():
             tables, apart = [], []
-            for red in ("bline", "meander"):  # the shipped policies without memory are specialists, current edition
-                memoryless = name == "universal"
-                blue = network_policy(DATA / f"universal-{red}-0.safetensors", ORDER) if memoryless else blues[name]
+            for red in ("bline", "meander"):
                 both = [
                     play(blue, red, edition, GAMES, seen, lambda actions, _: actions)
                     for seen in (lambda packed, *_: packed, as_the_winners_wrapper)

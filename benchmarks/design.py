@@ -19,7 +19,7 @@ from benchmarks.results import RESULTS, write_result
 from workflow_rl.config import SearchConfig
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.search import make_search
-from workflow_rl.workflow_table import read_table
+from workflow_rl.workflow_table import FOLLOWED, read_table
 
 SEEDS = 30
 POINTS = (0, 2, 4, 6, 8, 10)
@@ -40,7 +40,7 @@ def explanation(n_initial: int, seed: int) -> tuple[bool, int, float]:
             order = search.suggest(1, waiting)[0].order
             again = any(evaluated.order == order for evaluated in found)
             returns = rows[order] + (REVISIT_NOISE * rng.standard_normal(len(rows[order])) if again else 0.0)
-            found.append(Evaluated(order, tuple(returns.tolist()), (table.evaluation_error,) * len(returns), 1.0))
+            found.append(Evaluated(order, tuple(returns.tolist()), (table.evaluation_error,) * len(returns), FOLLOWED))
             waiting.append(order)
         search.observe(found[number].order, found[number].value, found[number].standard_error)
     pairs = Posterior(table.orders[0], found).pair_effects()

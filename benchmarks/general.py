@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import RESULTS, write_result
-from workflow_rl.config import GENERAL_AGAINST, make_config
+from workflow_rl.config import AGAINST, make_config
 from workflow_rl.results import read_result_file
 from workflow_rl.trainer import train_workflow
 
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     stored = read_result_file(RESULTS / "study_baselines.json")["figures"]["rows"]["sb3"]["cells"]
     figures: dict[str, Any] = {}
     for red, other in (("bline", ""), ("meander", "bline")):
-        swapped = {name: GENERAL_AGAINST[other][name] for name in ADVANTAGES}
+        swapped = {name: AGAINST["general"][other][name] for name in ADVANTAGES}
         settings = {"default": {}, "cut": {"time_limit": "cut"}, "other_advantages": swapped, "million": MILLION}
         figures[red] = {name: trained(red, values) for name, values in settings.items()}
         figures[red]["stable_baselines3"] = {"mean_return": float(np.mean(stored[red]["100"]["values"]))}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from tests.helpers import agent_in, assert_refused, run, run_json
 from workflow_rl.config import CHALLENGE_LENGTHS
@@ -137,7 +138,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, arguments: list[str], complai
 
 def test_a_path_is_a_path_even_if_it_sounds_like_a_name(tmp_path: Path) -> None:
     """./expert is the user's file, expert is ours."""
-    (tmp_path / "expert").write_bytes((DATA / "universal-bline-0.safetensors").read_bytes())
+    (tmp_path / "expert").write_bytes((TEST_DATA / "universal.safetensors").read_bytes())
     order = ["--workflow", "enterprise,op_server,user,defender,op_host", "--episode", "0", "--json"]
     shown = run("watch", "./expert", *order, cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from tests.helpers import agent_in, assert_refused, run
 from workflow_rl import CageVectorEnv, UserError, load_policy
@@ -25,7 +26,7 @@ from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import sample_actions
 from workflow_rl.workflow import Workflow, unit_types
 
-UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
+UNIVERSAL = TEST_DATA / "universal.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
 
 

@@ -13,7 +13,7 @@ from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CyborgVectorEnv
 from workflow_rl.cyborg_recorder import Recorder
-from workflow_rl.evaluate_command import LIVE_BLUES, LIVE_WORKFLOW, blue_named
+from workflow_rl.evaluate_command import LIVE_BLUES, blue_named
 from workflow_rl.evaluation import reference_policy
 from workflow_rl.lockstep import live_lockstep
 from workflow_rl.scenario import RED_AGENTS
@@ -46,7 +46,7 @@ def test_the_recorder_writes_down_what_the_recordings_of_others_say(red: str) ->
 @pytest.mark.parametrize("red", RED_AGENTS)
 def test_the_engine_keeps_step_with_genuine_cyborg(red: str, games: int) -> None:
     """Random, ruled and trained blue, green asleep and acting."""
-    blues = {name: blue_named(policy, LIVE_WORKFLOW) for name, policy in LIVE_BLUES.items()}
+    blues = {name: blue_named(name, "") for name in LIVE_BLUES}
     found = live_lockstep(games, blues, (red,), seed=1000, jobs=2)
     assert (found["episodes"], found["steps"]) == (games, 100 * games)
     assert found["mismatched_steps"] == 0, found["first_mismatch"]

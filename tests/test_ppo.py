@@ -181,12 +181,12 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
     """The same actions for the same generator state, the same rewards, alignment rewards and episodes."""
     workflows, seen = all_workflows()[:n_workflows], View(view, actions)
     config = small("auto", red_agent="meander", alignment_lambda=20.0, view=view, actions=actions)
-    config = replace(config, alignment="per-fix" if actions == "full" else "potential")
+    config = replace(config, alignment="penalty" if actions == "full" else "potential")
     config = replace(config, anchor=0.1 if seen.remembers else 0.0)
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
     fast = Collector(
         6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, seen.remembers,
-        per_fix=config.alignment == "per-fix",
+        potential=config.alignment == "potential",
     )  # fmt: skip
     plain = PlainCollector.of(config, workflows, (1,))
     for batch in range(3):

@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import bench_search
 from workflow_rl.bench_search import best_observed, chosen, large_objective, simulate, table_objective
+from workflow_rl.compliance import Obedience
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.search import make_search
@@ -26,13 +27,18 @@ RESULTS = ROOT / "benchmarks" / "results"
 LEVELS = np.array([-3.0, -1.0, 0.0, 1.5, 2.5])  # what starting points add to every workflow alike
 
 
+def obeyed(compliance: float) -> Obedience:
+    """Compliance and kept alike."""
+    return Obedience(compliance, 0.01, compliance, 3.0, 5.0)
+
+
 def evaluated(orders: list[Order], noise: float, seed: int = 0, effect: float = 4.0) -> list[Evaluated]:
     rng = np.random.default_rng(seed)
     found = []
     for order in orders:
         value = effect * (order.index("enterprise") < order.index("user")) - 24.0
         returns = value + LEVELS + noise * rng.standard_normal(5)
-        found.append(Evaluated(order, tuple(returns.tolist()), (0.1,) * 5, 0.99))
+        found.append(Evaluated(order, tuple(returns.tolist()), (0.1,) * 5, obeyed(0.99)))
     return found
 
 
@@ -41,14 +47,14 @@ def some_orders(n: int, seed: int = 0) -> list[Order]:
 
 
 def test_the_value_and_error_of_an_evaluation_are_those_of_a_mean() -> None:
-    one = Evaluated(ORDERS[0], (1.0, 3.0), (0.3, 0.4), 1.0)
+    one = Evaluated(ORDERS[0], (1.0, 3.0), (0.3, 0.4), obeyed(1.0))
     assert one.value == 2.0
     assert one.standard_error == pytest.approx(0.25)  # sqrt(0.09 + 0.16) / 2
 
 
 def test_what_a_starting_point_adds_to_all_workflows_cancels_in_comparisons() -> None:
     found = evaluated(some_orders(15), 0.3)
-    flat = [Evaluated(e.order, tuple((np.array(e.returns) - LEVELS).tolist()), e.errors, 0.99) for e in found]
+    flat = [Evaluated(e.order, tuple((np.array(e.returns) - LEVELS).tolist()), e.errors, obeyed(0.99)) for e in found]
     first, second = found[0].order, found[1].order
     with_levels = Posterior(ITEMS, found).difference([first], [second])
     without = Posterior(ITEMS, flat).difference([first], [second])
@@ -88,7 +94,7 @@ def test_a_difference_that_varies_between_starting_points_has_a_larger_error() -
         for order in some_orders(24):
             good = order.index("enterprise") < order.index("user")
             returns = (4.0 + spread * np.array([-2, -1, 0, 1, 2])) * good - 24.0
-            rows.append(Evaluated(order, tuple(returns.tolist()), (0.1,) * 5, 0.99))
+            rows.append(Evaluated(order, tuple(returns.tolist()), (0.1,) * 5, obeyed(0.99)))
         return Posterior(ITEMS, rows)
 
     steady, varying = (posterior(spread).pair_effects()[0] for spread in (0.0, 1.0))
@@ -99,7 +105,7 @@ def test_a_difference_that_varies_between_starting_points_has_a_larger_error() -
 def test_a_workflow_below_the_threshold_comes_last_however_good() -> None:
     found = evaluated(some_orders(8), 0.1)
     best = max(found, key=lambda e: e.value)
-    found[found.index(best)] = Evaluated(best.order, best.returns, best.errors, 0.90)
+    found[found.index(best)] = Evaluated(best.order, best.returns, best.errors, obeyed(0.90))
     ranking = Posterior(ITEMS, found).ranking(0.95)
     assert ranking[-1].order == best.order
     assert not ranking[-1].follows
@@ -108,7 +114,7 @@ def test_a_workflow_below_the_threshold_comes_last_however_good() -> None:
 
 
 def test_one_replicate_is_enough_for_a_ranking() -> None:
-    found = [Evaluated(e.order, e.returns[:1], e.errors[:1], 0.99) for e in evaluated(some_orders(6), 0.2)]
+    found = [Evaluated(e.order, e.returns[:1], e.errors[:1], obeyed(0.99)) for e in evaluated(some_orders(6), 0.2)]
     posterior = Posterior(ITEMS, found)
     assert posterior.quantile() == pytest.approx(1.96, abs=0.01)
     assert posterior.level_error is None  # cannot be known

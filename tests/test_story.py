@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from tests.conftest import DATA, ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CageVectorEnv
+from workflow_rl.compliance import NO_TYPE
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.evaluate_command import blue_named
@@ -25,7 +27,7 @@ from workflow_rl.scenario import Scenario
 from workflow_rl.story import BELIEFS, SEED, Episodes, Story, judge, story_of_trace
 from workflow_rl.traces import TRACE_RED_AGENTS, Trace
 
-UNIVERSAL = ROOT / "workflow_rl" / "data" / "universal-bline-0.safetensors"
+UNIVERSAL = DATA / "universal.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
 OTHER = "user,op_server,enterprise,op_host,defender"
 
@@ -66,16 +68,20 @@ def believed(bits: list[float]) -> str:
 def test_fixes_are_judged_by_the_workflow_and_what_was_skipped_is_named(scenario: Scenario) -> None:
     before = np.zeros(13, bool)
     remove, restore = scenario.action_index("Remove", "User1"), scenario.action_index("Restore", "Enterprise1")
-    assert judge(scenario, OTHER, 0, before) is None
-    assert judge(scenario, "", remove, before) is None
-    found = judge(scenario, OTHER, remove, before)
+    user, enterprise = scenario.unit_types.index("user"), scenario.unit_types.index("enterprise")
+    assert judge(scenario, OTHER, 0, before, NO_TYPE) is None
+    assert judge(scenario, "", remove, before, NO_TYPE) is None
+    found = judge(scenario, OTHER, remove, before, NO_TYPE)
     assert found is not None
-    assert (found.verdict, found.unit_type, found.due) == ("preventive", "user", "")
+    assert (found.verdict, found.unit_type, found.due) == ("idle", "user", "")
     before[[2, 9]] = True  # Enterprise1, User1
-    verdicts = [judge(scenario, OTHER, action, before) for action in (remove, restore)]
+    verdicts = [judge(scenario, OTHER, *fix) for fix in ((remove, before, user), (restore, before, enterprise))]
     assert [(v.verdict, v.unit_type, v.due) for v in verdicts if v] == [
-        ("compliant", "user", "user"), ("violation", "enterprise", "user"),
+        ("in order", "user", "user"), ("violation", "enterprise", "user"),
     ]  # fmt: skip
+    found = judge(scenario, OTHER, restore, before, NO_TYPE)
+    assert found is not None
+    assert (found.verdict, found.due) == ("idle", "user")
 
 
 def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> None:
@@ -88,13 +94,34 @@ def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> 
     from workflow_rl.game import fixed_unit_types
 
     fixed = fixed_unit_types(scenario)
-    for actions, before in zip(episodes.actions, episodes.before, strict=True):
-        compliance.update(fixed[actions], before)
-    for episode in (0, 7, 39):
-        story, counted = episodes.tell(episode), compliance.episodes[episode]
-        assert story.count("compliant") == counted["compliant"]
-        assert story.count("compliant") + story.count("violation") == counted["counted"]
-        assert story.count("preventive") == counted["preventive"]
+    for actions, repaired, before in zip(episodes.actions, episodes.repaired, episodes.before, strict=True):
+        compliance.update(fixed[actions], repaired, before)
+    assert compliance.episodes["violations"].sum() > 0
+    for episode in range(40):
+        story, counts = episodes.tell(episode), compliance.episodes[episode]
+        assert story.count("violation") == counts["violations"]
+        assert story.count("in order") == counts["repairs"] - counts["violations"]
+        assert story.count("idle") == counts["idle"]
+
+
+def test_in_a_recorded_game_repairs_are_those_of_the_engine(samples: dict[str, Trace], scenario: Scenario) -> None:
+    """A fix of a host that is held before and free after it is one; of those that red takes back the engine knows."""
+    trace, verdicts = samples["current"], set()
+    hosts = scenario.host_names
+    for episode in range(0, trace.n_episodes, 4):
+        frames = story_of_trace(trace, episode, "current", OTHER).frames
+        for before, after in pairwise(frames):
+            verb, _, host = after.blue.partition(" ")
+            if after.fix is None:
+                assert verb not in ("Remove", "Restore")
+                continue
+            verdicts.add(after.fix.verdict)
+            held, free = before.level[hosts.index(host)] > 0 and host != "User0", after.level[hosts.index(host)] == 0
+            if held and free:
+                assert after.fix.verdict != "idle"
+            if not held:
+                assert after.fix.verdict == "idle"
+    assert verdicts == {"in order", "violation", "idle"}
 
 
 def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episodes) -> None:

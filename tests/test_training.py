@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
-from workflow_rl.collect import workflow_codes
+from workflow_rl.collect import Collector, workflow_codes
 from workflow_rl.config import PRESETS, TrainConfig, config_from_json, config_to_json, make_config
 from workflow_rl.errors import UserError
+from workflow_rl.evaluate_command import DATA as PACKAGE_DATA
 from workflow_rl.policy_evaluation import evaluate_network
 from workflow_rl.policy_file import load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
-from workflow_rl.train_task import UNIVERSAL_POLICIES
 from workflow_rl.trainer import StopReason, Training, train_workflow
 from workflow_rl.workflow import all_workflows
 
@@ -45,11 +46,11 @@ def test_every_preset_trains_end_to_end_from_the_command_line(preset: str, tmp_p
     short += ["--n-eval-episodes", "10", "--improve-rounds", "0"] if preset == "champion" else []
     result = run_json("train", "--preset", preset, *task, *short, "--run-dir", tmp_path / "run", "--no-tensorboard")
     wanted = {
-        "workflow", "compliance", "counted_fixes", "mean_return", "standard_error", "updates", "episodes",
-        "stop_reason", "seconds", "run",
+        "workflow", "followed", "compliance", "compliance_error", "kept", "repairs", "idle_fixes", "mean_return",
+        "standard_error", "updates", "episodes", "stop_reason", "seconds", "run",
     }  # fmt: skip
     assert wanted <= set(result)
-    assert result["stop_reason"] in ("max_episodes", "compliant")
+    assert result["stop_reason"] in ("max_episodes", "followed")
     assert result["mean_return"] < 0
     assert load_policy(tmp_path / "run").workflow == (WORKFLOW if task else "")
 
@@ -89,13 +90,26 @@ def test_with_a_bootstrap_at_the_time_limit_more_is_learned() -> None:
     assert learned("bootstrap") > learned("cut")  # by 11 points where this was written
 
 
-def test_a_run_without_a_time_limit_is_of_a_version_that_cut_and_goes_on_so(tmp_path: Path) -> None:
+def test_a_run_of_the_former_definition_is_refused_and_left_alone(tmp_path: Path) -> None:
     Run.create(tmp_path / "run", small(workflow=WORKFLOW)).close()
     about = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))
-    del about["config"]["time_limit"]
+    del about["definition"]
     (tmp_path / "run" / "config.json").write_text(json.dumps(about), "utf-8")
-    with closing(Run.open(tmp_path / "run")) as older:
-        assert older.config == small(workflow=WORKFLOW, time_limit="cut")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    for words in (["train", "--resume"], ["report"], ["search", "--resume"]):
+        assert_refused(run(*words, tmp_path / "run"), "fixes that repaired nothing counted as compliance")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_a_policy_of_the_former_definition_is_refused_if_it_has_a_workflow(tmp_path: Path) -> None:
+    arrays, meta = read_tensors(DATA / "universal.safetensors")
+    write_tensors(tmp_path / "old.safetensors", arrays, meta | {"format": "workflow_rl policy 1"})
+    with pytest.raises(UserError, match="where fixes that repaired nothing counted as compliance; train it again"):
+        load_policy(tmp_path / "old.safetensors")
+    assert_refused(run("evaluate", tmp_path / "old.safetensors"), "train it again")
+    assert (
+        load_policy(PACKAGE_DATA / "champion-current.safetensors").workflow == ""
+    )  # of the same format, without a workflow
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
@@ -116,45 +130,84 @@ def test_a_general_policy_learns_to_defend() -> None:
     assert events[-1]["return"] > -60
 
 
-def test_a_workflow_that_is_followed_stops_the_training_after_confirmation() -> None:
-    training = Training(small(workflow=WORKFLOW, steady_updates=2, compliance_threshold=0.5, margin=0.1), "main", None)
+class Answer:
+    """Fresh episodes that say that the workflow is followed, or not."""
+
+    def __init__(self, followed: bool) -> None:
+        self.followed = followed
+
+    def follows(self, _: float) -> bool:
+        return self.followed
+
+
+def stops(training: Training, events: list[tuple[float | None, float]], followed: bool) -> tuple[list[Any], list[int]]:
+    """What the stop rules say after updates with such (compliance, return), and which asked for fresh episodes."""
     asked: list[int] = []
 
-    class Sure:
-        compliance = 0.9
-
-    def evaluate(n_episodes: int, *_: Any, **__: Any) -> Sure:
-        asked.append(n_episodes)
-        return Sure()
+    def evaluate(n_episodes: int, *_: Any, **__: Any) -> Answer:
+        assert n_episodes == training.config.n_eval_episodes
+        asked.append(training.update)
+        return Answer(followed)
 
     training.evaluate = evaluate  # type: ignore[method-assign,assignment]
     reasons = []
-    for update, compliance in enumerate([0.9, 0.55, 0.7, 0.7], 1):
+    for update, (compliance, mean_return) in enumerate(events, 1):
         training.update = update
-        reasons.append(training.should_stop({"compliance": compliance, "return": -1.0}))
-    assert reasons == [None, None, None, StopReason.COMPLIANT]
-    assert asked == [10]  # only the second steady update asked for fresh episodes
+        reasons.append(training.should_stop({"compliance": compliance, "return": mean_return}))
+    return reasons, asked
 
 
-def test_one_lucky_batch_is_not_compliance() -> None:
-    training = Training(small(workflow=WORKFLOW, steady_updates=1), "main", None)
-    training.update = 3
-    assert training.should_stop({"compliance": 1.0, "return": -1.0}) is None  # fresh episodes of a random policy say no
+def test_a_workflow_that_is_followed_stops_the_training_after_confirmation() -> None:
+    training = Training(small(workflow=WORKFLOW, patience=0, min_episodes=2, max_episodes=50), "main", None)
+    events = [(0.97, -9.0), (None, -9.0), (0.9, -9.0), (0.96, -9.0)]
+    reasons, asked = stops(training, events, followed=True)
+    assert reasons == [None, None, None, StopReason.FOLLOWED]
+    assert asked == [4]  # the first had too few episodes, the others too little compliance
 
 
-def test_an_episode_without_a_counted_fix_counts_as_zero_for_the_stop_rule() -> None:
+def test_one_lucky_batch_is_not_obedience() -> None:
+    training = Training(small(workflow=WORKFLOW, patience=0, max_episodes=50), "main", None)
+    reasons, asked = stops(training, [(1.0, -1.0)] * 7, followed=False)
+    assert reasons == [None] * 7
+    assert asked == [5, 6, 7]
+
+
+def test_with_patience_a_followed_workflow_is_trained_until_its_return_stops_rising() -> None:
+    training = Training(small(workflow=WORKFLOW, patience=2, min_episodes=1, max_episodes=50), "main", None)
+    returns = [-20.0, -15.0, -14.99, -10.0, -9.99, -9.98]
+    reasons, asked = stops(training, [(1.0, value) for value in returns], followed=True)
+    assert reasons == [None] * 5 + [StopReason.FOLLOWED]
+    assert asked == [6]
+
+
+def test_patience_alone_does_not_end_a_training_that_does_not_follow() -> None:
+    training = Training(small(workflow=WORKFLOW, patience=2, min_episodes=1, max_episodes=6), "main", None)
+    reasons, _ = stops(training, [(0.3, -1.0)] * 6, followed=False)
+    assert reasons == [None] * 5 + [StopReason.MAX_EPISODES]
+
+
+def test_an_episode_without_a_repair_says_nothing_to_the_stop_rule() -> None:
     training = Training(small(workflow=WORKFLOW), "main", None)
-    training.latest[:10], training.latest[10:] = 1.0, np.nan
-    assert training.compliance() == 0.5
+    assert training.compliance() is None
+    training.latest[:10] = 0.8
+    assert training.compliance() == pytest.approx(0.8)
 
 
-def test_patience_ends_a_training_that_gains_nothing() -> None:
-    training = Training(small(workflow=WORKFLOW, patience=3, max_episodes=50), "main", None)
-    reasons = []
-    for update in range(1, 6):
+def test_patience_ends_a_general_training_that_gains_nothing() -> None:
+    training = Training(small(preset="general", patience=3, max_episodes=50), "main", None)
+    reasons, _ = stops(training, [(None, -1.0)] * 5, followed=False)
+    assert reasons[:4] == [None, None, None, StopReason.PATIENCE]
+
+
+def test_the_penalty_rises_over_an_annealed_training() -> None:
+    training = Training(small(workflow=WORKFLOW, alignment_lambda=8.0, max_episodes=50), "main", None)
+    strengths = []
+    for update in (0, 12, 25, 49):
         training.update = update
-        reasons.append(training.should_stop({"compliance": 0.3, "return": -1.0}))
-    assert reasons[-1] is StopReason.PATIENCE
+        training.step()
+        assert isinstance(training.collector, Collector)
+        strengths.append(training.collector.task.alignment_lambda)
+    assert strengths == pytest.approx([2.0, 2.0 + 6.0 * 0.48, 8.0, 8.0])
 
 
 def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
@@ -252,7 +305,7 @@ def test_a_batch_in_which_no_episode_ends_is_an_ordinary_one() -> None:
 
 def test_the_error_of_a_universal_policy_is_not_made_small_by_shared_chance() -> None:
     """Workflows are evaluated on the same games, so averaging over them does not average chance away."""
-    policy = load_policy(UNIVERSAL_POLICIES / "universal-bline-0.safetensors")
+    policy = load_policy(DATA / "universal.safetensors")
     workflows = all_workflows()[::12]
     ppo = ParallelOrderConditionedPPO(TrainConfig(), workflow_codes(workflows), policy.net)
     means = [

@@ -19,7 +19,7 @@ from workflow_rl.evaluate_command import DATA
 from workflow_rl.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import network_policy
-from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
+from workflow_rl.policy_file import FORMER, PolicyFile, load_policy, save_policy
 from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.scenario import Scenario
 from workflow_rl.train_task import check_task
@@ -152,7 +152,10 @@ def test_a_policy_file_says_its_view_and_older_ones_are_plain(tmp_path: Path) ->
     found = load_policy(saved(tmp_path / "policy", MEMORY, "leaderboard"))
     assert (found.view, found.edition, found.greedy) == (MEMORY, "leaderboard", True)
     assert (found.net.n_bits, found.net.n_actions) == (N_BITS, N_HOST_DECOY)
-    old = load_policy(DATA / "universal-bline-0.safetensors")
+    arrays, meta = read_tensors(saved(tmp_path / "plain", PLAIN))
+    older = {name: value for name, value in meta.items() if name not in ("view", "actions", "greedy")}
+    write_tensors(tmp_path / "old", arrays, older | {"format": FORMER})
+    old = load_policy(tmp_path / "old")
     assert (old.view, old.greedy) == (PLAIN, False)
 
 

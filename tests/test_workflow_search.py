@@ -34,8 +34,10 @@ from workflow_rl.workflow_search import WorkflowSearch
 
 SMALL: dict[str, Any] = {
     "n_workflows": 4, "replicates": 2, "n_initial": 2, "n_envs": 20, "max_episodes": 4, "min_episodes": 2,
-    "steady_updates": 1, "n_eval_episodes": 20,
+    "warm_updates": 2, "epochs": 4, "n_eval_episodes": 20, "finalists": 2, "finish_episodes": 3,
+    "compliance_threshold": 0.0,  # so short a training keeps no order
 }  # fmt: skip
+FIGURES = ("best", "equal_to_best", "finalists", "ranking", "pair_weights", "transitions")
 SCRIPT = [sys.executable, "workflow_rl/parallel_train_workflow_rl.py"]
 
 
@@ -47,7 +49,7 @@ def options(report: bool = False, **values: Any) -> list[str]:
 
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
     """What must not depend on how long a search took, how often it was killed and where it was kept."""
-    return {name: result[name] for name in ("best", "equal_to_best", "ranking", "pair_weights", "transitions")}
+    return {name: result[name] for name in FIGURES}
 
 
 @pytest.fixture(scope="module")
@@ -59,22 +61,59 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 
 def test_a_search_ends_with_a_ranking_pair_weights_and_a_defender(searched: tuple[Path, dict[str, Any]]) -> None:
     path, result = searched
-    assert {"best", "ranking", "pair_weights", "seconds", "transitions", "run"} <= set(result)
-    wanted = {"workflow", "mean_return", "standard_error", "compliance", "visits", "stop_reason"}
+    assert {"best", "finalists", "ranking", "pair_weights", "seconds", "transitions", "run"} <= set(result)
+    wanted = {"workflow", "mean_return", "standard_error", "compliance", "kept", "repairs", "visits", "stop_reason"}
     assert all(wanted <= set(row) for row in result["ranking"])
     assert sum(row["visits"] for row in result["ranking"]) == 4
     means = [row["mean_return"] for row in result["ranking"]]
     assert means == sorted(means, reverse=True)
-    assert result["best"] == result["ranking"][0]["workflow"]
+    assert result["best"] == result["finalists"][0]["workflow"]
     assert len(result["pair_weights"]) == 10
     assert result["run"] == str(path)
-    assert result["transitions"] == 20 * 100 * sum(
-        json.loads(file.read_text("utf-8"))["updates"] for file in path.glob("trainings/*/result.json")
-    )
+    made = [
+        json.loads(p.read_text("utf-8")) for kind in ("trainings", "finals") for p in path.glob(f"{kind}/*/result.json")
+    ]
+    assert len(made) == 4 * 2 + 2 * 2 * 2
+    assert result["transitions"] == 20 * 100 * sum(one["updates"] for one in made) + 2 * 2 * 200 * 100
     policy = load_policy(path)
     assert Workflow.parse(policy.workflow) == Workflow.parse(result["best"])
     table = run_json("evaluate", path, "--episodes", "10", "--red-agent", "bline")
     assert table["workflow"] == result["best"]
+
+
+def test_the_finalists_are_the_best_workflow_and_one_with_a_priority_reversed(
+    searched: tuple[Path, dict[str, Any]],
+) -> None:
+    path, result = searched
+    best, rival = sorted(result["finalists"], key=lambda row: row["reverses"])
+    assert best["workflow"] == result["ranking"][0]["workflow"]
+    first, second = rival["reverses"].split(" before ")
+    order, reversed_ = best["workflow"].split(","), rival["workflow"].split(",")
+    assert order.index(first) < order.index(second)
+    assert reversed_.index(second) < reversed_.index(first)
+    for number, row in enumerate((best, rival)):
+        for length in (1, 2):
+            folders = [path / "finals" / f"{number}-{replicate}-{length}" for replicate in range(2)]
+            found = [json.loads((folder / "result.json").read_text("utf-8")) for folder in folders]
+            assert {one["workflow"] for one in found} == {row["workflow"]}
+            assert {one["updates"] for one in found} == {3 * length}
+            mean = sum(one["mean_return"] for one in found) / 2
+            assert row["mean_return" if length == 2 else "half_as_long"] == pytest.approx(mean)
+            assert read_config(folders[0]).warm_start == str(path / "bases" / "0")
+    (finished,) = [pair for pair in result["pair_weights"] if pair["half_as_long"] is not None]
+    assert {finished["first"], finished["second"]} == {first, second}
+    assert finished["rival"] == rival["workflow"]
+    assert finished["effect"] == pytest.approx(abs(best["mean_return"] - rival["mean_return"]))
+    assert not any(pair["matters"] for pair in result["pair_weights"] if pair is not finished)
+
+
+def test_without_finalists_the_answer_is_that_of_the_short_trainings(tmp_path: Path) -> None:
+    settings = SMALL | {"n_workflows": 2, "finish": False}
+    result = ParallelWorkflowRLTrainer(run_dir=tmp_path / "run", **settings).run_workflow_search(executor=Here())
+    assert result["finalists"] == []
+    assert result["best"] == result["ranking"][0]["workflow"]
+    assert not (tmp_path / "run" / "finals").exists()
+    assert load_policy(tmp_path / "run").workflow == result["best"]
 
 
 def test_a_search_ends_with_a_report(searched: tuple[Path, dict[str, Any]]) -> None:
@@ -101,7 +140,7 @@ def test_all_workflows_meet_the_same_chance_and_replicates_start_from_different_
     config = make_search_config()
     first, other = (training_config(config, str(all_workflows()[i]), 0, 3) for i in (0, 77))
     assert first.seed == other.seed
-    assert first.warm_start == "universal:3"
+    assert first.warm_start == "general"
     assert training_config(config, first.workflow, 1, 3).seed != first.seed
     assert training_config(config, first.workflow, 0, 4).seed != first.seed
     assert training_config(make_search_config(seed=1), first.workflow, 0, 3).seed != first.seed
@@ -132,12 +171,12 @@ def test_the_script_and_the_command_are_the_same_program(searched: tuple[Path, d
     ],
 )
 def test_the_examples_of_the_design_document_work_verbatim(given: list[str], tmp_path: Path) -> None:
-    few = ["--n-workflows", "2", "--replicates", "2", "--jobs", "1", "--no-report"]
+    few = ["--n-workflows", "2", "--replicates", "2", "--jobs", "1", "--no-report", "--finish-episodes", "5"]
     command = [*SCRIPT, *given, *few, "--run-dir", str(tmp_path / "run"), "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
-    assert all(row["follows"] for row in result["ranking"])
+    assert len(result["ranking"]) == 2
     config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))["config"]["train"]
     sizes = [config[name] for name in ("n_envs", "max_episodes", "min_episodes")]
     assert sizes == ([int(value) for value in given[1::2]] or [200, 50, 5])
@@ -147,11 +186,10 @@ def test_the_trainer_of_the_documents_is_the_search(searched: tuple[Path, dict[s
     from workflow_rl.parallel_train_workflow_rl import ParallelWorkflowRLTrainer as OfTheDocuments
 
     assert OfTheDocuments is ParallelWorkflowRLTrainer
-    extra = {
-        name: SMALL[name] for name in ("replicates", "n_initial", "min_episodes", "steady_updates", "n_eval_episodes")
-    }
+    named = ("n_envs", "n_workflows", "max_episodes", "compliance_threshold")
+    extra = {name: value for name, value in SMALL.items() if name not in named}
     trainer = ParallelWorkflowRLTrainer(
-        n_envs=20, n_workflows=4, train_episodes_per_env=4, compliance_threshold=0.95, update_every_steps=100,
+        n_envs=20, n_workflows=4, train_episodes_per_env=4, compliance_threshold=0.0, update_every_steps=100,
         run_dir=tmp_path / "run", in_flight=2, **extra,
     )  # fmt: skip
     assert comparable(trainer.run_workflow_search(executor=Here())) == comparable(searched[1])
@@ -170,8 +208,8 @@ def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
 ) -> None:
     path, rng, kills = tmp_path / "run", random.Random(0), 0
     process = start("search", *options(), "--run-dir", path, "--jobs", "2")
-    for trainings in (1, 4, 7):  # kill as soon as so many are done, of eight
-        wait_for(lambda n=trainings: len(list(path.glob("trainings/*/result.json"))) >= n)
+    for kind, number in (("trainings", 1), ("trainings", 4), ("trainings", 7), ("finals", 3)):  # of eight each
+        wait_for(lambda k=kind, n=number: len(list(path.glob(f"{k}/*/result.json"))) >= n)
         time.sleep(rng.uniform(0.0, 0.2))
         process.kill()
         kills += process.wait() == -signal.SIGKILL
@@ -182,7 +220,7 @@ def test_a_search_killed_at_random_moments_ends_as_if_left_alone(
     result = json.loads((path / "result.json").read_text("utf-8"))
     assert comparable(result) == comparable(searched[1])
     events = read_events(path)
-    indices = [(event["kind"], event["index"]) for event in events if event["kind"] != "resumed"]
+    indices = [(event["kind"], event["index"]) for event in events if "index" in event]
     assert len(set(indices)) == len(indices) == 8  # nothing suggested or evaluated twice, nothing lost
     assert sum(event["kind"] == "resumed" for event in events) >= 1  # one may be killed before it says so
     for training in (path / "trainings").iterdir():
@@ -288,10 +326,10 @@ def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is
     for replicate in range(2):
         before = read_config(tmp_path / "run" / "trainings" / f"000-{replicate}")
         after = read_config(tmp_path / "run" / "trainings" / f"001-{replicate}")
-        assert before.warm_start == f"universal:{replicate}"
+        assert before.warm_start == str(tmp_path / "run" / "bases" / str(replicate))
         assert after.warm_start == str(tmp_path / "run" / "trainings" / f"000-{replicate}")
         assert after.seed != before.seed
-    assert read_config(tmp_path / "run" / "trainings" / "002-0").warm_start == "universal:0"
+    assert read_config(tmp_path / "run" / "trainings" / "002-0").warm_start == str(tmp_path / "run" / "bases" / "0")
 
 
 def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> None:
@@ -305,7 +343,7 @@ def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> No
 @pytest.mark.parametrize("by", ["here", pytest.param("processes", marks=pytest.mark.long)])
 def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workflows(tmp_path: Path, by: str) -> None:
     path = tmp_path / "run"
-    settings = SMALL | {"n_workflows": 2, "red_agent": "bline,meander", "warm_updates": 3}
+    settings = SMALL | {"n_workflows": 2, "red_agent": "bline,meander", "warm_updates": 3, "finish": False}
     trainer = ParallelWorkflowRLTrainer(run_dir=path, jobs=1, **settings)
     result = trainer.run_workflow_search(executor=Here() if by == "here" else None)
     assert sorted(p.name for p in (path / "bases").iterdir()) == ["0", "1"]
@@ -332,7 +370,12 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
     [
         (["--n-workflows", "0"], "n_workflows must be a whole number of at least 1, not 0"),
         (["--replicates", "0"], "replicates must be a whole number of at least 1"),
-        (["--replicates", "6"], "replicates must be at most 5 with warm start 'universal', not 6"),
+        (["--finalists", "0"], "finalists must be a whole number of at least 1, not 0"),
+        (["--finish-episodes", "-1"], "finish_episodes must be a whole number of at least 0, not -1"),
+        (["--alignment", "per-fix"], "unknown alignment 'per-fix'; allowed: penalty, potential."),
+        (["--time-limit", "never"], "unknown time_limit 'never'; allowed: bootstrap, cut."),
+        (["--alignment-lambda", "-1"], "alignment_lambda must be from 0 to 1e+06, not -1.0"),
+        (["--alignment-lambda", "nan"], "alignment_lambda must be from 0 to 1e+06, not nan"),
         (["--n-envs", "0"], "n_envs must be a whole number of at least 1, not 0"),
         (["--compliance-threshold", "1.2"], "compliance_threshold must be from 0 to 1, not 1.2"),
         (["--gp-beta", "nan"], "gp_beta must be from 0 to 1e+06, not nan"),
@@ -340,13 +383,13 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
         (["--strategy", "luck"], "unknown strategy 'luck'; allowed: gp-ucb, random, round-robin, exhaustive"),
         (["--red-agent", "bob"], "bob"),
         (["--edition", "gold"], "unknown edition 'gold'"),
-        (["--preset", "fast"], "unknown preset 'fast'; allowed: workflow, sequential"),
+        (["--preset", "fast"], "unknown preset 'fast'; allowed: workflow, search, sequential"),
         (["--run-dir", ""], "needs a directory of its own"),
         (["--preset", "general"], "trains no single workflow"),
         (["--jobs", "0"], "jobs must be from 1 to 1000, not 0"),
         (["--warm-start", "nowhere"], "nowhere"),
-        (["--warm-start", "universal:9"], "numbered from 0 to 4"),
-        (["--red-agent", "sleep", "--warm-start", "universal"], "no universal policy comes along"),
+        (["--warm-start", "universal"], "warm_start 'universal' is gone: no trained policies come along any more"),
+        (["--warm-start", "universal:3"], "use none, general, or a policy of your own"),
         (["--max-episodes", "3"], "min_episodes 5 is larger than max_episodes 3"),
         (["--resume", "nowhere"], "holds no run"),
         (["--resume", "nowhere", "--n-envs", "3"], "give no others"),
@@ -401,6 +444,7 @@ def test_runs_lists_what_is_there_and_compares(searched: tuple[Path, dict[str, A
     assert len(run_json("runs", "--folder", path / "trainings")["runs"]) == 8
     two = run_json("runs", path / "trainings" / "000-0", path / "trainings" / "000-1")
     assert set(two["settings_that_differ"]) == {"seed", "warm_start"}
+    assert len(run_json("runs", "--folder", path / "finals")["runs"]) == 8
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{", "utf-8")
     assert run_json("runs", "--folder", tmp_path)["runs"][0]["state"] == "damaged"
@@ -433,7 +477,7 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
         view({"kind": "done", "name": "0-1", "seconds": 2.0})
         best = {"workflow": workflow, "mean": -20.5, "sigma": 0.2}
         view({"kind": "evaluation", "index": 0, "workflow": workflow, "mean_return": -20.5, "compliance": 0.98,
-              "best": best, "seconds": 4.0})  # fmt: skip
+              "kept": 0.96, "best": best, "seconds": 4.0})  # fmt: skip
         shown = "".join(str(part) for part in view._screen().renderables[1:])
         assert f"Best so far: {workflow}  -20.50 ± 0.20" in shown
         assert "1 of 3 evaluations, 4 s, about 6 s left" in shown  # 3 s since it was started or resumed
@@ -442,14 +486,15 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
 
 def test_the_result_is_said_in_words(searched: tuple[Path, dict[str, Any]]) -> None:
     pair = {"first": "enterprise", "second": "user", "effect": 4.44, "standard_error": 0.6, "weight": 1.0}
-    small = pair | {"second": "op_host", "effect": 0.13}
+    pair |= {"half_as_long": 5.21}
+    small = pair | {"second": "op_host", "effect": 0.13, "half_as_long": None}
     few = searched[1]
     assert "4 evaluations are too few to tell workflows apart" in "\n".join(sentences(few))
     result = few | {"evaluations": 8, "pair_weights": [pair | {"matters": True}, small | {"matters": False}]}
     text = "\n".join(sentences(result))
     first, second = result["best"].split(",")[:2]
     assert f"Best workflow: repair {first} first, then {second}" in text
-    assert "enterprise before user: +4.4 ± 0.6 return" in text
+    assert "enterprise before user: +4.4 ± 0.6 return (trained half as long +5.2)" in text
     assert "Nothing clear of the other 1 pairs; the largest: enterprise before op_host: +0.13 ± 0.60 return" in text
     nothing = "\n".join(sentences(result | {"pair_weights": [small | {"matters": False}]}))
     assert "No priority between two unit types clearly matters" in nothing

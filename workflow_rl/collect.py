@@ -9,7 +9,7 @@ import numpy as np
 
 from workflow_rl.backends import Backend, make_envs
 from workflow_rl.buffer import ParallelTrajectoryBuffer
-from workflow_rl.compliance import EPISODE_DTYPE, Compliance, type_masks
+from workflow_rl.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.config import TrainConfig
 from workflow_rl.game import Game
 from workflow_rl.memory import MEMORY_DTYPE
@@ -63,7 +63,7 @@ class Collector:
         view: of the policy.
         asks: note what the teacher would do, who is the expert but for the
         exceptions: situations with another action.
-        per_fix: reward each fix, not the change of the rate.
+        potential: reward the change of the rate instead of punishing violations.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Collector:
         view: View = PLAIN,
         asks: bool = False,
         exceptions: Exceptions = NO_EXCEPTIONS,
-        per_fix: bool = False,
+        potential: bool = False,
     ) -> None:
         scenario = load_scenario()
         self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
@@ -93,10 +93,11 @@ class Collector:
         forget_some(self.memories, np.ones(len(self.memories), bool))
         self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
         self.violations = np.zeros((len(scenario.unit_types),) * 2, np.int64)
+        self.ordered = bool(workflows)
         strength = alignment_lambda if workflows else 0.0
         self.task = make_task(
             scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, edition,
-            exceptions, per_fix,
+            exceptions, potential,
         )  # fmt: skip
 
     def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
@@ -110,6 +111,11 @@ class Collector:
             Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations),
         )  # fmt: skip
         return buffer
+
+    def set_strength(self, alignment_lambda: float) -> None:
+        """Changes the strength of the alignment reward, where there is one."""
+        if self.ordered:
+            self.task = self.task._replace(alignment_lambda=alignment_lambda)
 
     def last_keys(self) -> np.ndarray:
         """Inputs after the batch; (n_envs, n_words)."""
@@ -149,13 +155,13 @@ def make_task(
     view: View = PLAIN,
     edition: str = "current",
     exceptions: Exceptions = NO_EXCEPTIONS,
-    per_fix: bool = False,
+    potential: bool = False,
 ) -> Task:
     """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
     orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
     numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
     return Task(
-        numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), per_fix, greedy,
+        numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), potential, greedy,
         view.tracks, view.remembers, view.actions == "host-decoy", False, False,
         edition == "leaderboard", exceptions,
     )  # fmt: skip
@@ -194,12 +200,13 @@ class PlainCollector:
         )
         self.steps, self.asks = np.zeros(n, np.int16), asks_teacher(config)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
+        self.ordered = bool(workflows)
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(
             scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition, exceptions,
-            config.alignment == "per-fix",
+            config.alignment == "potential",
         )  # fmt: skip
-        self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength, self.task.per_fix)
+        self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength, self.task.potential)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 
@@ -276,6 +283,11 @@ class PlainCollector:
             return ppo.probabilities(keys)
         return np.concatenate([ppo.probabilities(keys[i : i + 1]) for i in range(len(keys))])
 
+    def set_strength(self, alignment_lambda: float) -> None:
+        """Changes the strength of the alignment reward, where there is one."""
+        if self.ordered:
+            self.compliance.alignment_lambda = alignment_lambda
+
     def last_keys(self) -> np.ndarray:
         """The current inputs; (n_envs, n_words)."""
         keys = self.view.keys(self.envs.packed_observations)
@@ -316,16 +328,15 @@ class PlainCollector:
 
     @property
     def violations(self) -> np.ndarray:
-        """Violations of the last batch, by fixed and due unit type."""
+        """Violations of the last batch, by repaired and due unit type."""
         return self.compliance.violations
 
     def _count(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
-        fixed, before = infos["fixed_unit_type"], infos["compromised_before"]
+        facts = [infos[name] for name in FACTS]
         if ended.any():
-            final = infos["final_info"]
-            fixed = np.where(ended, final["fixed_unit_type"], fixed)
-            before = np.where(ended[:, None], final["compromised_before"], before)
-        return self.compliance.update(fixed, before)
+            final = [infos["final_info"][name] for name in FACTS]
+            facts = [np.where(ended[(...,) + (None,) * (b.ndim - 1)], a, b) for a, b in zip(final, facts, strict=True)]
+        return self.compliance.update(*facts)
 
     def _end_episodes(self, rewards: np.ndarray, alignment: np.ndarray, ended: np.ndarray) -> None:
         self.episodes["total"] += rewards

@@ -1,18 +1,20 @@
-"""The one definition of a compliant fix, and the alignment reward that is made from it.
+"""The one definition of a repair and of compliance with a workflow, and the alignment reward that is made from it.
 
-A *fix* is Remove or Restore. A *counted* fix is one taken while at least one host was compromised before the step; it
-is *compliant* if the unit type of its target is the one of highest priority among the compromised types. With nothing
-compromised it is *preventive*: neither. Per environment and episode
+A *fix* is Remove or Restore. It is a *repair* if its target was compromised before the step and is not after blue's
+action, before red moves; any other fix is *idle*, neither for nor against anybody. The type that is *due* is the one of
+highest priority among those compromised before the step; a repair of another type is a *violation*. Over all episodes
 
-    compliance = compliant / counted          undefined without a counted fix
-    rate_t     = compliance so far, 0 before the first counted fix
-    alignment reward of a step = alignment_lambda * (rate_t - rate_(t-1))
+    compliance = 1 - violations / repairs            undefined without a repair
+    kept       = share of the episodes with a repair that have no violation
 
-or, for comparison (``alignment`` per-fix), alignment_lambda for each compliant fix and as much less for each violation.
+The alignment reward of a step is -alignment_lambda for a violation (``penalty``), or, for comparison (``potential``),
+alignment_lambda * (rate_t - rate_(t-1)), where rate is the compliance of the episode so far, 0 before the first repair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,9 +27,9 @@ EPISODE_DTYPE = np.dtype(
     [
         ("total", np.float64),  # sum of environment rewards
         ("alignment", np.float64),  # sum of alignment rewards
-        ("counted", np.int32),
-        ("compliant", np.int32),
-        ("preventive", np.int32),
+        ("repairs", np.int32),
+        ("violations", np.int32),  # repairs of a type that was not due
+        ("idle", np.int32),  # fixes that repaired nothing
         ("env", np.int32),
     ],
     align=True,
@@ -37,8 +39,70 @@ EPISODE_DTYPE = np.dtype(
 Episode: TypeAlias = Any
 """A record of :data:`EPISODE_DTYPE`, as Numba sees it."""
 
-NOT_A_FIX, PREVENTIVE, COMPLIANT, VIOLATION = range(4)
+FACTS = ("fixed_unit_type", "repaired_unit_type", "compromised_before")
+"""What an environment's infos tell :meth:`Compliance.update`."""
+
+NOT_A_FIX, IDLE, IN_ORDER, VIOLATION = range(4)
 NO_TYPE = -1
+NOTHING = "nothing shown"
+LEAST_REPAIRS = 0.5  # per episode; with fewer nothing is shown about an order
+
+
+@dataclass(frozen=True)
+class Obedience:
+    """How some episodes kept an order; figures are None where they are undefined."""
+
+    compliance: float | None
+    compliance_error: float | None  # standard error, episodes being independent
+    kept: float | None
+    repairs: float  # per episode
+    idle_fixes: float  # per episode
+
+    @classmethod
+    def of(cls, episodes: np.ndarray) -> Obedience:
+        """That of finished episodes, an array of :data:`EPISODE_DTYPE`."""
+        repairs, violations = episodes["repairs"].astype(float), episodes["violations"].astype(float)
+        shown, idle = repairs > 0, float(episodes["idle"].mean())
+        if not shown.any():
+            return cls(None, None, None, 0.0, idle)
+        share, n = violations.sum() / repairs.sum(), len(episodes)
+        spread = float(np.sqrt(((violations - share * repairs) ** 2).sum() / (n * max(1, n - 1))))  # of a ratio
+        kept = float((violations[shown] == 0).mean())
+        return cls(1.0 - float(share), spread / float(repairs.mean()), kept, float(repairs.mean()), idle)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Obedience:
+        """From figures among others by their names, as results and events have them."""
+        return cls(**{item.name: values[item.name] for item in fields(cls)})
+
+    @classmethod
+    def pool(cls, each: Sequence[Obedience]) -> Obedience:
+        """That of several trainings which were looked at in equally many episodes."""
+        repairs, idle = ([getattr(one, name) for one in each] for name in ("repairs", "idle_fixes"))
+        told = [one for one in each if one.compliance is not None]
+        if not told:
+            return cls(None, None, None, 0.0, float(np.mean(idle)))
+        weights = np.array([one.repairs for one in told]) / sum(repairs)
+        share = float(weights @ [one.compliance for one in told])
+        error = float(np.linalg.norm(weights * [one.compliance_error for one in told]))
+        kept = float(np.mean([one.kept for one in told]))
+        return cls(share, error, kept, float(np.mean(repairs)), float(np.mean(idle)))
+
+    @property
+    def shown(self) -> bool:
+        """Were there enough repairs to tell?"""
+        return self.repairs >= LEAST_REPAIRS
+
+    def follows(self, threshold: float) -> bool:
+        """Is the order followed: compliance and kept both at least the threshold, with enough repairs to tell?"""
+        return self.shown and min(self.compliance or 0.0, self.kept or 0.0) >= threshold
+
+    def words(self) -> str:
+        """For people, e.g. ``compliance 0.993 ± 0.001, kept 0.981, 3.2 repairs and 20.1 idle fixes per episode``."""
+        per_episode = f"{self.repairs:.1f} repairs and {self.idle_fixes:.1f} idle fixes per episode"
+        if not self.shown or self.compliance is None:
+            return f"{NOTHING}: {per_episode}"
+        return f"compliance {self.compliance:.3f} ± {self.compliance_error:.3f}, kept {self.kept:.3f}, {per_episode}"
 
 
 def type_masks(scenario: Scenario) -> np.ndarray:
@@ -66,75 +130,84 @@ def due_type(order: np.ndarray, masks: np.ndarray, compromised: int) -> int:
 
 
 @compiled
-def judge_fix(fixed_type: int, due: int) -> int:
-    """What kind of fix an action was, from the unit type it fixed (NO_TYPE: none) and the type that was due."""
-    if fixed_type == NO_TYPE:
+def judge_fix(fixed: int, repaired: int, due: int) -> int:
+    """What kind of fix an action was.
+
+    Args:
+        fixed: unit type that it was aimed at; NO_TYPE: it was none.
+        repaired: unit type that it repaired; NO_TYPE: none.
+        due: the type that was due.
+    """
+    if fixed == NO_TYPE:
         return NOT_A_FIX
-    if due == NO_TYPE:
-        return PREVENTIVE
-    return COMPLIANT if fixed_type == due else VIOLATION
+    if repaired == NO_TYPE:
+        return IDLE
+    return IN_ORDER if repaired == due else VIOLATION
 
 
 @compiled
-def rate(compliant: int, counted: int) -> float:
-    """Compliance so far; 0 before the first counted fix."""
-    return compliant / counted if counted > 0 else 0.0
+def rate(episode: Episode) -> float:
+    """Compliance of an episode so far; 0 before the first repair."""
+    return 1.0 - episode.violations / episode.repairs if episode.repairs > 0 else 0.0
 
 
 @compiled
 def start_episode(episode: Episode) -> None:
     """Clears the running counts of one environment."""
     episode.total, episode.alignment = 0.0, 0.0
-    episode.counted, episode.compliant, episode.preventive = 0, 0, 0
+    episode.repairs, episode.violations, episode.idle = 0, 0, 0
 
 
 @compiled
 def count_fix(
-    episode: Episode, violations: np.ndarray, kind: int, fixed: int, due: int, strength: float, per_fix: bool
+    episode: Episode, violations: np.ndarray, fixed: int, repaired: int, due: int, strength: float, potential: bool
 ) -> float:
-    """Counts a fix in the environment's episode; returns the alignment reward."""
-    before = rate(episode.compliant, episode.counted)
-    if kind == PREVENTIVE:
-        episode.preventive += 1
-    elif kind == COMPLIANT:
-        episode.compliant += 1
-        episode.counted += 1
-    elif kind == VIOLATION:
-        episode.counted += 1
-        violations[fixed, due] += 1
-    if per_fix:
-        return strength * ((kind == COMPLIANT) - (kind == VIOLATION))
-    return strength * (rate(episode.compliant, episode.counted) - before)
+    """Counts what an action did in the environment's episode; returns the alignment reward. See :func:`judge_fix`."""
+    kind = judge_fix(fixed, repaired, due)
+    if kind == NOT_A_FIX:
+        return 0.0
+    if kind == IDLE:
+        episode.idle += 1
+        return 0.0
+    before = rate(episode)
+    episode.repairs += 1
+    if kind == VIOLATION:
+        episode.violations += 1
+        violations[repaired, due] += 1
+    if potential:
+        return strength * (rate(episode) - before)
+    return -strength if kind == VIOLATION else 0.0
 
 
 @compiled
 def count_fixes(
-    fixed_type: np.ndarray,
+    fixed: np.ndarray,
+    repaired: np.ndarray,
     compromised: np.ndarray,
     orders: np.ndarray,
     masks: np.ndarray,
     episodes: np.ndarray,
     violations: np.ndarray,
     strength: float,
-    per_fix: bool,
+    potential: bool,
 ) -> np.ndarray:
     """Counts the fixes of one step of every environment; returns the alignment rewards, (n_envs,).
 
     Args:
-        fixed_type: unit type that each action fixed, NO_TYPE for none; (n_envs,).
+        fixed: unit type that each action was aimed at, NO_TYPE for none; (n_envs,).
+        repaired: unit type that each action repaired, NO_TYPE for none; (n_envs,).
         compromised: set of hosts compromised before the step; (n_envs,).
         orders: unit types of each environment's workflow, highest priority first; (n_envs, n_types).
         masks: hosts of each unit type; (n_types,).
         episodes: running counts, added to; (n_envs,) of EPISODE_DTYPE.
-        violations: by fixed and due type, added to; (n_types, n_types).
+        violations: by repaired and due type, added to; (n_types, n_types).
         strength: ``alignment_lambda``.
-        per_fix: reward each fix, not the change of the rate.
+        potential: reward the change of the rate instead of punishing violations.
     """
-    bonus = np.zeros(fixed_type.shape[0])
-    for i in range(fixed_type.shape[0]):
+    bonus = np.zeros(fixed.shape[0])
+    for i in range(fixed.shape[0]):
         due = due_type(orders[i], masks, compromised[i])
-        kind = judge_fix(fixed_type[i], due)
-        bonus[i] = count_fix(episodes[i], violations, kind, fixed_type[i], due, strength, per_fix)
+        bonus[i] = count_fix(episodes[i], violations, fixed[i], repaired[i], due, strength, potential)
     return bonus
 
 
@@ -145,34 +218,31 @@ class Compliance:
         scenario: names and numbers of the challenge.
         orders: workflow of each environment, unit types as numbers, highest priority first; (n_envs, n_types).
         alignment_lambda: strength of the alignment reward.
-        per_fix: reward each fix, not the change of the rate.
+        potential: reward the change of the rate instead of punishing violations.
     """
 
-    def __init__(self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float, per_fix: bool = False) -> None:
-        self.per_fix = per_fix
+    def __init__(
+        self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float = 0.0, potential: bool = False
+    ) -> None:
+        self.potential = potential
         self.masks, self.orders, self.alignment_lambda = type_masks(scenario), orders, alignment_lambda
         n_types = len(scenario.unit_types)
         self.hosts = 1 << np.arange(len(scenario.hosts))
         self.episodes = np.zeros(len(orders), EPISODE_DTYPE)
         self.violations = np.zeros((n_types, n_types), np.int64)
 
-    def update(self, fixed_type: np.ndarray, compromised_before: np.ndarray) -> np.ndarray:
+    def update(self, fixed: np.ndarray, repaired: np.ndarray, compromised_before: np.ndarray) -> np.ndarray:
         """Counts the fixes of one step; returns the alignment reward of each environment.
 
         Args:
-            fixed_type: unit type that each action fixed, -1 for none; (n_envs,).
+            fixed: unit type that each action was aimed at, -1 for none; (n_envs,).
+            repaired: unit type that each action repaired, -1 for none; (n_envs,).
             compromised_before: hosts compromised before the step; (n_envs, n_hosts) bool.
         """
-        compromised, fixed = compromised_before @ self.hosts, fixed_type.astype(np.int64)
         return count_fixes(
-            fixed, compromised, self.orders, self.masks, self.episodes, self.violations, float(self.alignment_lambda),
-            self.per_fix,
+            fixed.astype(np.int64), repaired.astype(np.int64), compromised_before @ self.hosts, self.orders, self.masks,
+            self.episodes, self.violations, float(self.alignment_lambda), self.potential,
         )  # fmt: skip
-
-    def rates(self) -> np.ndarray:
-        """Compliance of each environment's episode so far; nan where it is undefined; (n_envs,)."""
-        counted, compliant = self.episodes["counted"], self.episodes["compliant"]
-        return np.where(counted > 0, compliant / np.maximum(counted, 1), np.nan)
 
     def start_episodes(self, ended: np.ndarray) -> None:
         """Forgets the counts of environments whose episode ended; (n_envs,) bool."""

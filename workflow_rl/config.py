@@ -9,13 +9,11 @@ from typing import Any
 
 from workflow_rl.errors import UserError
 
-UNIVERSAL_FOR = ("bline", "meander")  # red agents for which a universal policy comes with the package ...
-N_UNIVERSAL = 5  # ... and how many, each from a training of its own
 CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
-ALIGNMENTS = ("potential", "per-fix")
+ALIGNMENTS = ("penalty", "potential")
 TIME_LIMITS = ("bootstrap", "cut")
 DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
@@ -38,22 +36,22 @@ class TrainConfig:
     update_steps: int = _setting(100, "Steps of each environment between two updates.")
     max_steps: int = _setting(100, "Length of an episode.")
     max_episodes: int = _setting(50, "Stop after this many episodes per environment.")
-    min_episodes: int = _setting(5, "Do not stop for compliance before this many episodes per environment.")
-    compliance_threshold: float = _setting(0.95, "Compliance at which a workflow counts as followed.")
-    margin: float = _setting(0.01, "The batches must exceed the threshold by this much ...")
-    steady_updates: int = _setting(3, "... in so many updates in a row, before fresh episodes are asked to confirm it.")
-    patience: int = _setting(0, "Stop after so many updates without a gain of 1 %; 0: never.")
-    alignment_lambda: float = _setting(100.0, "Strength of the alignment reward.")
-    alignment: str = _setting("potential", "potential: for a rise of compliance; per-fix: for each fix.")
+    min_episodes: int = _setting(5, "Do not stop because the workflow is followed before this many.")
+    compliance_threshold: float = _setting(0.95, "Compliance and kept at which a workflow counts as followed.")
+    patience: int = _setting(
+        0, "A followed workflow is trained on until so many updates gained less than 1 % of return; 0: it is not."
+    )
+    alignment_lambda: float = _setting(20.0, "Strength of the alignment reward.")
+    alignment: str = _setting("penalty", "penalty: for each violation; potential: for a rise of compliance.")
     warm_start: str = _setting(
         "none",
-        "Start from none, general (trained first), universal (comes along; universal:0 to :4), a policy or a run.",
+        "Start from none, general (a short training without an order comes first), a policy or a run.",
     )
-    warm_updates: int = _setting(200, "Updates of the general policy that a warm start begins with.")
+    warm_updates: int = _setting(30, "Updates of the general policy that a warm start begins with.")
     epochs: int = _setting(4, "Passes over each batch.")
     minibatch: int = _setting(0, "Transitions per gradient step; 0: the full batch.")
     lr: float = _setting(0.002, "Learning rate of Adam, betas 0.9 and 0.99.")
-    anneal: bool = _setting(False, "Lower learning rate and entropy coefficient to 0 over the training.")
+    anneal: bool = _setting(False, "Over the training, lower learning rate and entropy to 0 and raise the penalty.")
     gamma: float = _setting(0.99, "Discount.")
     gae_lambda: float = _setting(1.0, "1: Monte-Carlo returns; below: generalised advantage estimation.")
     time_limit: str = _setting(
@@ -99,36 +97,46 @@ class TrainConfig:
 
 ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
 MOST_PROCESSES = 10_000
-_DOCUMENTS: dict[str, Any] = {"alignment_lambda": 30.0, "warm_start": "none", "steady_updates": 1, "margin": 0.0}
 _REMEMBERS: dict[str, Any] = {"view": "memory", "actions": "host-decoy"}
-PRESETS: dict[str, dict[str, Any]] = {
-    "workflow": {},  # warm_start: by opponent, see make_config
-    "general": {"warm_start": "none", "lr": 0.005, "entropy": 0.01, "anneal": True},  # the rest: GENERAL_AGAINST
-    "universal": {
-        "universal": True, "warm_start": "general", "warm_updates": 30, "n_envs": 480, "max_episodes": 1000,
-        "min_episodes": 1000, "lr": 0.003, "epochs": 8, "entropy": 0.01, "anneal": True,
+_ANNEALED: dict[str, Any] = {"lr": 0.005, "entropy": 0.01, "anneal": True}
+PRESETS: dict[str, dict[str, Any]] = {  # for the first three also AGAINST
+    "workflow": _ANNEALED,
+    "general": _ANNEALED,
+    "search": _ANNEALED | {
+        "lr": 0.003, "epochs": 24, "clip": 0.3, "gamma": 0.95, "warm_start": "general", "patience": 50,
     },
-    "sequential": _DOCUMENTS | {"n_envs": 1},
-    "mini-batch": _DOCUMENTS | {"n_envs": 1, "update_steps": 500},
-    "standard": _DOCUMENTS | {"n_envs": 8, "update_steps": 256, "minibatch": 64},
-    "parallel-25": _DOCUMENTS | {"n_envs": 25, "min_episodes": 10},
-    "parallel-200": _DOCUMENTS,
-    "aggressive": _DOCUMENTS | {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
-    "original": _REMEMBERS | {"warm_start": "none", "epochs": 6, "max_episodes": 500},
+    "universal": _ANNEALED | {
+        "universal": True, "warm_start": "general", "n_envs": 480, "max_episodes": 1000, "min_episodes": 1000,
+        "lr": 0.003, "epochs": 8,
+    },
+    "sequential": {"n_envs": 1},
+    "mini-batch": {"n_envs": 1, "update_steps": 500},
+    "standard": {"n_envs": 8, "update_steps": 256, "minibatch": 64},
+    "parallel-25": {"n_envs": 25, "min_episodes": 10},
+    "parallel-200": {},
+    "aggressive": {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
+    "original": _REMEMBERS | {"epochs": 6, "max_episodes": 500},
     "champion": _REMEMBERS | {
-        "warm_start": "none", "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125,
-        "max_episodes": 250, "improve_rounds": 3, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True,
-        "hidden": 128, "greedy": True,
+        "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125, "max_episodes": 250,
+        "improve_rounds": 3, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True, "hidden": 128,
+        "greedy": True,
     },
 }  # fmt: skip
 # What suits the opponent, by measurement: generalised advantages end better against B_line, worse against Meander.
-GENERAL_AGAINST: dict[str, dict[str, Any]] = {
-    "bline": {"max_episodes": 700, "gae_lambda": 0.95, "normalise_advantages": True},
-    "": {"max_episodes": 2000, "gae_lambda": 1.0, "normalise_advantages": False},  # any other
+_GENERALISED = {"gae_lambda": 0.95, "normalise_advantages": True}
+_MONTE_CARLO = {"gae_lambda": 1.0, "normalise_advantages": False}
+AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any other
+    "workflow": {
+        "bline": _GENERALISED | {"max_episodes": 700, "patience": 400, "warm_start": "general"},
+        "": _MONTE_CARLO | {"max_episodes": 2000, "patience": 1000, "warm_start": "none"},
+    },
+    "general": {"bline": _GENERALISED | {"max_episodes": 700}, "": _MONTE_CARLO | {"max_episodes": 2000}},
+    "search": {"bline": _GENERALISED, "": _MONTE_CARLO},
 }
 PRESET_WORDS = {
-    "workflow": "one workflow, from a warm start; the default with --workflow",
-    "general": "no workflow, learning rate and entropy annealed; the default without --workflow",
+    "workflow": "one workflow, trained to the end; the default with --workflow",
+    "general": "no workflow; the default without --workflow",
+    "search": "one workflow in the documents' budget, from a short general training; the default of a search",
     "universal": "one policy for all 120 workflows",
     "sequential": "the documents' sequential trainer: 1 environment, an update per episode",
     "mini-batch": "1 environment, an update per 5 episodes",
@@ -146,8 +154,8 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
 
     >>> make_config("parallel-25").batch
     2500
-    >>> make_config(workflow="user,op_server,enterprise,op_host,defender").warm_start
-    'universal'
+    >>> make_config(workflow="user,op_server,enterprise,op_host,defender").max_episodes
+    700
     """
     if not preset:
         preset = "universal" if values.get("universal") else "workflow" if values.get("workflow") else "general"
@@ -158,21 +166,13 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
         if name not in known:
             raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
     suited: dict[str, Any] = {}
-    red_agent = values.get("red_agent", TrainConfig.red_agent)
-    if preset == "workflow":
-        suited["warm_start"] = _warm_start(red_agent)
-    if preset == "general":
-        suited |= GENERAL_AGAINST["bline" if red_agent == "bline" else ""]
+    if preset in AGAINST:
+        suited |= AGAINST[preset]["bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""]
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
     check_config(config)
     return config
-
-
-def _warm_start(red_agent: object) -> str:
-    """The universal policy where there is one for this opponent, else a general one that is trained first."""
-    return "universal" if red_agent in UNIVERSAL_FOR else "general"
 
 
 @dataclass(frozen=True)
@@ -181,10 +181,15 @@ class SearchConfig:
 
     train: TrainConfig = TrainConfig()
     n_workflows: int = _setting(20, "Evaluations of workflows; one may be visited several times.")
-    replicates: int = _setting(5, "Independent trainings of each evaluation; from universal policies at most 5.")
+    replicates: int = _setting(2, "Independent trainings of each evaluation, and of each finalist.")
     strategy: str = _setting("gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.")
     gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
+    finish: bool = _setting(True, "Train the finalists to the end, and twice as long; the verdict is theirs.")
+    finalists: int = _setting(3, "The best workflow, and with each of the priorities that seem to matter reversed.")
+    finish_episodes: int = _setting(
+        0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000."
+    )
     in_flight: int = _setting(
         2, "Evaluations under way when the next one is chosen, part of the result; 0: as many as there is room for."
     )
@@ -208,7 +213,7 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     if preset and preset not in PRESETS:
         allowed = ", ".join(name for name in PRESETS if name not in NO_SEARCH)
         raise UserError(f"unknown preset {preset!r}; allowed: {allowed}.")
-    train = make_config(preset or "workflow", **values)
+    train = make_config(preset or "search", **values)
     if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
     config = SearchConfig(train=train, **own)
@@ -229,18 +234,16 @@ def check_search_config(config: SearchConfig) -> None:
     """Refuses impossible values with a sentence that names them."""
     check_config(config.train)
     _check_types(config, SEARCH_FIELDS)
-    for name, most in (("n_workflows", 100_000), ("replicates", 100), ("in_flight", 1000)):
-        _at_least(config, name, 0 if name == "in_flight" else 1)
+    for name, most in (
+        ("n_workflows", 100_000), ("replicates", 100), ("in_flight", 1000), ("finalists", 100),
+        ("finish_episodes", 1_000_000),
+    ):  # fmt: skip
+        _at_least(config, name, 0 if name in ("in_flight", "finish_episodes") else 1)
         if getattr(config, name) > most:
             raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
     _at_least(config, "n_initial", 0)
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
-    if config.train.warm_start == "universal" and config.replicates > N_UNIVERSAL:
-        raise UserError(
-            f"replicates must be at most {N_UNIVERSAL} with warm start 'universal', not {config.replicates}: "
-            "each needs a starting point of its own."
-        )
     if config.strategy not in STRATEGIES:
         raise UserError(f"unknown strategy {config.strategy!r}; allowed: {', '.join(STRATEGIES)}.")
 
@@ -251,13 +254,13 @@ def check_config(config: TrainConfig) -> None:
     for name in ("n_envs", "update_steps", "max_steps", "max_episodes", "epochs", "hidden", "checkpoint_updates"):
         _at_least(config, name, 1)
     for name in (
-        "min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed", "steady_updates",
+        "min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed",
         "imitate_updates", "improve_rounds",
     ):  # fmt: skip
         _at_least(config, name, 0)
     _at_least(config, "n_eval_episodes", 2)
     for name, low, high in (
-        ("compliance_threshold", 0.0, 1.0), ("margin", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
+        ("compliance_threshold", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
         ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("anchor", 0.0, 1e3), ("value_weight", 0.0, 1e3),
         ("max_grad_norm", 0.0, 1e9), ("alignment_lambda", 0.0, 1e6),
     ):  # fmt: skip
@@ -310,8 +313,8 @@ def config_to_json(config: TrainConfig | SearchConfig) -> dict[str, Any]:
 
 
 def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
-    """The settings that :func:`config_to_json` wrote; a run without a time limit is of a version that cut."""
-    config = TrainConfig(**{"time_limit": "cut", **values})
+    """The settings that :func:`config_to_json` wrote."""
+    config = TrainConfig(**values)
     check_config(config)
     return config
 

@@ -19,6 +19,7 @@ from workflow_rl.config import MOST_PROCESSES
 from workflow_rl.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
 from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.cyborg_sim import CyborgGame, check_package, load_cyborg
+from workflow_rl.engine.tables import fixed_hosts
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.game import (
     Infos,
@@ -74,7 +75,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self._record, self._game, self._recorder = record, None, None  # type: tuple[bool, Any, Any]
         self._playing = ""  # the opponent of the running game
         self.red_agent = red_agent
-        self._fixed = fixed_unit_types(self.scenario)
+        self._fixed, self._targets = fixed_unit_types(self.scenario), fixed_hosts(self.scenario)
         self._foothold = self.scenario.host_names.index(self.scenario.red.foothold)
         self.observation_space = Box(0.0, 1.0, (4 * len(self.scenario.hosts),), np.float32)
         self.action_space: Any = Discrete(self.scenario.n_actions)
@@ -140,11 +141,16 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             raise UserError(f"action {number} does not exist; allowed: 0 to {self.scenario.n_actions - 1}.")
         before = self._game.levels() > 0
         before[self._foothold] = False
+        target = self._targets[number]
+        held = self._game.red_sessions(target)
         reward = self._play(number)
+        left = {id(session) for session in self._game.red_sessions(target)}
+        repaired = before[target] and not any(id(session) in left for session in held)
         infos = {
             "compromised_before": before,
             "red_level": self._game.levels(),
             "fixed_unit_type": self._fixed[number],
+            "repaired_unit_type": self._fixed[number] if repaired else np.int8(-1),
         }
         if self._record:
             infos["record"] = self._recorder.record(number, self._observation, reward)

@@ -213,6 +213,11 @@ class CyborgGame:
             levels[host] = max(levels[host], 2 if session.username in privileged else 1)
         return levels
 
+    def red_sessions(self, host: int) -> list[Any]:
+        """Red's sessions on a host; a session that red opens in the same step is another object."""
+        name = self.scenario.host_names[host]
+        return [session for session in self.controller.state.sessions["Red"].values() if session.host == name]
+
     @contextmanager
     def _own_chance(self) -> Iterator[None]:
         callers = random.getstate()

@@ -57,6 +57,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     | ``compromised_before`` | (num_envs, 13) bool | hosts with a red session *before* the step (User0 never counts) |
     | ``red_level`` | (num_envs, 13) int8 | red's true level *after* the step: 0 none, 1 user, 2 privileged |
     | ``fixed_unit_type`` | (num_envs,) int8 | unit type that Remove or Restore was aimed at, -1 for other actions |
+    | ``repaired_unit_type`` | (num_envs,) int8 | the same if it ended red's presence there, before red moved; else -1 |
 
     ## Seeds
     ``reset(seed=s)`` gives environment i the seed ``s + i``, as Gymnasium's own vector environments do; a list of seeds
@@ -158,12 +159,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if not game.started.all():
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         actions = check_actions(actions, self.num_envs)
-        observations, rewards, truncated, ended, before, level = game.step(actions, autoreset=True)
-        infos: Infos = {
-            "compromised_before": before,
-            "red_level": level,
-            "fixed_unit_type": game.fixed_unit_type[actions],
-        }
+        observations, rewards, truncated, ended, infos = game.step(actions, autoreset=True)
         infos = self._end_episodes(infos, truncated) if ended else self._with_masks(infos, self._all)
         return observations, rewards, np.zeros(self.num_envs, bool), truncated, infos
 
@@ -251,11 +247,9 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         if type(action) is not int or not 0 <= action < 256:
             action = check_single_action(action)
         self._action[0] = action
-        observations, rewards, _, ended, before, level = self.game.step(self._action, autoreset=False)
+        observations, rewards, _, ended, infos = self.game.step(self._action, autoreset=False)
         self._ended = ended > 0
-        fixed = self.game.fixed_unit_type[action]
-        infos = {"compromised_before": before[0], "red_level": level[0], "fixed_unit_type": fixed}
-        return observations[0], float(rewards[0]), False, self._ended, infos
+        return observations[0], float(rewards[0]), False, self._ended, _first(infos)
 
 
 def _spaces(game: Game) -> tuple[Any, Any]:

@@ -16,14 +16,8 @@ CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
 DATA = Path(__file__).parent / "data"
 DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
-_TRAINED = "universal-meander-0"
-LIVE_BLUES = {  # of a lockstep: chance, a rule, and a network
-    "random": "random",
-    "reactive-remove": "reactive-remove",
-    _TRAINED: str(DATA / f"{_TRAINED}.safetensors"),
-}
+LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # of a lockstep: chance, a rule, and a network
 ROUNDING = 1e-9
-LIVE_WORKFLOW = "user,op_server,enterprise,op_host,defender"
 
 
 def evaluate_named(
@@ -82,7 +76,7 @@ def challenge(
         return table
     many = max(episodes, DEFAULT_EPISODES["native"])
     native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None)
-    names = ("episodes", "cells", "total", "total_standard_error", "compliance")
+    names = ("episodes", "cells", "total", "total_standard_error", "obedience")
     table["native"] = {name: native[name] for name in names if name in native}
     table["difference"] = differences(table["cells"], native["cells"])
     return table

@@ -67,19 +67,25 @@ class Game:
         )
         self.started |= chosen
 
-    def step(
-        self, actions: np.ndarray, autoreset: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]:
-        """Plays one step; returns observations, rewards, truncated, episodes ended, compromised_before, red_level."""
+    def step(self, actions: np.ndarray, autoreset: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, Infos]:
+        """Plays one step; returns observations, rewards, truncated, number of episodes that ended, infos."""
         out = observations, rewards, truncated, _ = self.outputs()
         before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
-        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out, before, level)
+        repaired = np.empty(self.n_envs, np.int16)
+        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out, before, level, repaired)
         if ended < 0:
             raise UserError(
                 f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
                 f"allowed: 0 to {self.n_actions - 1}."
             )
-        return observations, rewards, truncated, ended, before[:, : self.n_hosts], level[:, : self.n_hosts]
+        fixed = self.fixed_unit_type[actions]
+        infos = {
+            "compromised_before": before[:, : self.n_hosts],
+            "red_level": level[:, : self.n_hosts],
+            "fixed_unit_type": fixed,
+            "repaired_unit_type": np.where(repaired != 0, fixed, np.int8(-1)),
+        }
+        return observations, rewards, truncated, ended, infos
 
     def outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """New observations, rewards and truncated for :func:`step_envs`, and the buffer of final observations."""
@@ -119,6 +125,7 @@ def start_infos(scenario: Scenario, n_envs: int) -> Infos:
         "compromised_before": np.zeros((n_envs, n_hosts), bool),
         "red_level": level,
         "fixed_unit_type": np.full(n_envs, -1, np.int8),
+        "repaired_unit_type": np.full(n_envs, -1, np.int8),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from workflow_rl.backends import NATIVE, Backend
 from workflow_rl.collect import workflow_codes
+from workflow_rl.compliance import Obedience
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
@@ -25,31 +26,30 @@ from workflow_rl.workflow import Workflow, all_workflows
 
 @dataclass(frozen=True)
 class WorkflowCell:
-    """Figures of a network on fresh episodes of one workflow; an episode without a counted fix has compliance 0."""
+    """Figures of a network on fresh episodes of one workflow."""
 
     mean_return: float
     standard_error: float
-    compliance: float
-    counted_fixes: float
-    preventive_fixes: float
+    obedience: Obedience
     returns: dict[str, Cell]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures over all workflows of a network; the key is None for a general policy."""
+    """Figures over all workflows of a network; the key is None for a general policy.
 
+    ``obedience`` pools the episodes of all workflows; for a general policy repairs and idle fixes are what counts.
+    """
+
+    obedience: Obedience
     by_workflow: dict[Workflow | None, WorkflowCell]
     episode_returns: np.ndarray  # (n_episodes,): mean over workflows, which share the chance of the environment
     episode_sums: dict[str, np.ndarray]  # the same over the first so many steps
 
-    def _mean(self, name: str) -> float:
-        return float(np.mean([getattr(cell, name) for cell in self.by_workflow.values()]))
-
     @property
     def mean_return(self) -> float:
         """Mean return."""
-        return self._mean("mean_return")
+        return float(np.mean([cell.mean_return for cell in self.by_workflow.values()]))
 
     @property
     def standard_error(self) -> float:
@@ -57,19 +57,14 @@ class Evaluation:
         return cell_of(self.episode_returns).standard_error
 
     @property
-    def compliance(self) -> float:
-        """Mean compliance."""
-        return self._mean("compliance")
+    def worst(self) -> Obedience:
+        """That of the workflow which is followed worst."""
+        each = [cell.obedience for cell in self.by_workflow.values()]
+        return min(each, key=lambda one: (one.shown, one.compliance or 0.0, one.kept or 0.0))
 
-    @property
-    def worst_compliance(self) -> float:
-        """Compliance of the workflow that is followed worst."""
-        return min(cell.compliance for cell in self.by_workflow.values())
-
-    @property
-    def counted_fixes(self) -> float:
-        """Counted fixes per episode."""
-        return self._mean("counted_fixes")
+    def follows(self, threshold: float) -> bool:
+        """Is every workflow followed?"""
+        return all(cell.obedience.follows(threshold) for cell in self.by_workflow.values())
 
 
 def evaluate_network(
@@ -103,6 +98,7 @@ def evaluate_network(
         progress: told how many more of the ``n_episodes`` are done.
     """
     cells: dict[Workflow | None, WorkflowCell] = {}
+    played: list[np.ndarray] = []
     mean_sums = np.zeros((n_episodes, max_steps))
     games = FreshGames(red_agent, edition, n_episodes, max_steps, seed, purpose, greedy)
     share = max(1, len(workflows))
@@ -112,19 +108,19 @@ def evaluate_network(
             episodes, rewards = play(_with_code(ppo, number), chosen, lambda done: progress(done / share))
             sums = np.cumsum(rewards, axis=1, dtype=np.float64)
             mean_sums += sums / share
+            played.append(episodes)
             cells[workflow] = _cell(episodes, sums, lengths)
-    return Evaluation(cells, mean_sums[:, -1], {str(length): mean_sums[:, length - 1] for length in lengths})
+    obedience = Obedience.of(np.concatenate(played))
+    by_length = {str(length): mean_sums[:, length - 1] for length in lengths}
+    return Evaluation(obedience, cells, mean_sums[:, -1], by_length)
 
 
 def _cell(episodes: np.ndarray, sums: np.ndarray, lengths: Sequence[int]) -> WorkflowCell:
     """Figures of finished episodes; ``sums`` are those of their rewards up to each step."""
-    defined = episodes["counted"] > 0
     return WorkflowCell(
         mean_return=float(episodes["total"].mean()),
         standard_error=float(episodes["total"].std(ddof=1) / np.sqrt(len(episodes))),
-        compliance=float(np.where(defined, episodes["compliant"] / np.maximum(episodes["counted"], 1), 0.0).mean()),
-        counted_fixes=float(episodes["counted"].mean()),
-        preventive_fixes=float(episodes["preventive"].mean()),
+        obedience=Obedience.of(episodes),
         returns={str(length): cell_of(sums[:, length - 1]) for length in lengths},
     )
 
@@ -167,7 +163,7 @@ def evaluate_policy_file(
 ) -> dict[str, Any]:
     """Evaluates a trained policy against each red agent; see :func:`evaluation.evaluate_table` for the form.
 
-    ``compliance`` has, for each red agent, compliance and counted fixes; absent for a general policy.
+    ``obedience`` has the fields of :class:`Obedience` for each red agent; absent for a general policy.
     """
     check_episodes(n_episodes)
     check_seed(seed)
@@ -181,17 +177,16 @@ def evaluate_policy_file(
         )
     ppo = learner_of(policy, workflows)
     returns: dict[str, np.ndarray] = {}
-    compliance: dict[str, Any] = {}
+    obedience: dict[str, Any] = {}
     for red in dict.fromkeys(red_agents):
         found = evaluate_network(
             ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS,
             backend, progress,
         )  # fmt: skip
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
-        kept = found.compliance if found.counted_fixes else None  # undefined without a counted fix
-        compliance[red] = {"compliance": kept, "counted_fixes": found.counted_fixes}
+        obedience[red] = asdict(found.obedience)
     about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
-    return about | table_of(returns) | ({"compliance": compliance} if workflows else {})
+    return about | table_of(returns) | ({"obedience": obedience} if workflows else {})
 
 
 def network_policy(path: Path, workflow: str, edition: str = "") -> Policy:

@@ -15,7 +15,8 @@ from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import PLAIN, View
 
-FORMAT = "workflow_rl policy 1"
+FORMAT = "workflow_rl policy 2"
+FORMER = "workflow_rl policy 1"  # the same but for what obedience was: only policies without a workflow are read
 _SIZES = ("n_bits", "n_code", "n_actions", "hidden")
 _ABOUT = ("workflow", "universal", "red_agent", "edition")
 
@@ -60,9 +61,14 @@ def load_policy(path: Path) -> PolicyFile:
     """Reads a policy file, or the policy of a run directory."""
     path = file_of(path)
     arrays, meta = read_tensors(path)
-    known = isinstance(meta, dict) and meta.get("format") == FORMAT
+    known = isinstance(meta, dict) and meta.get("format") in (FORMAT, FORMER)
     if not known or not all(name in meta for name in (*_SIZES, *_ABOUT)):
         raise UserError(f"{path}: not a policy file.")
+    if meta["format"] == FORMER and (meta["workflow"] or meta["universal"]):
+        raise UserError(
+            f"{path}: trained by an earlier version to follow a workflow, where fixes that repaired nothing counted as "
+            "compliance; train it again."
+        )
     sizes = {name: meta[name] for name in _SIZES}
     if not all(isinstance(size, int) and 0 <= size <= 4096 for size in sizes.values()):
         raise UserError(f"{path}: damaged, impossible sizes {sizes}.")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from workflow_rl.compliance import Obedience
+
 
 SECONDS_BETWEEN_LINES = 5.0
 REDS = ("bline", "meander")  # opponents of the measurements
@@ -145,12 +147,8 @@ def print_challenge(figures: dict[str, Any]) -> None:
     for name, found in simulators:
         total = f"{found['total']:.2f} ± {found['total_standard_error']:.2f}"
         print(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
-    for red, found in figures.get("compliance", {}).items():
-        print(f"Against {red}: compliance {_compliance(found)}, {found['counted_fixes']:.1f} counted fixes per game")
-
-
-def _compliance(found: dict[str, float | None]) -> str:
-    return "undefined" if found["compliance"] is None else f"{found['compliance']:.3f}"
+    for red, found in figures.get("obedience", {}).items():
+        print(f"Against {red}: {_obedience(found).words()}")
 
 
 def _policy(figures: dict[str, Any]) -> str:
@@ -171,12 +169,28 @@ def print_cells(figures: dict[str, Any]) -> None:
     conditions += f", {figures['cyborg']}" if "cyborg" in figures else ""
     title = f"{_policy(figures)}: mean return ± standard error, {conditions}"
     columns = ["red agent", *(f"{length} steps" for length in lengths)]
-    if "compliance" in figures:
-        columns += ["compliance", "counted fixes"]
-        for row, found in zip(rows, figures["compliance"].values(), strict=True):
-            row += [_compliance(found), f"{found['counted_fixes']:.1f}"]
+    if "obedience" in figures:
+        columns += OBEDIENCE_COLUMNS
+        for row, found in zip(rows, figures["obedience"].values(), strict=True):
+            row += obedience_cells(found)
     table(title, columns, rows)
     print(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
+
+
+OBEDIENCE_COLUMNS = ["compliance", "kept", "repairs", "idle fixes"]
+
+
+def obedience_cells(found: dict[str, Any]) -> list[str]:
+    """How an order was kept, as cells of a table; repairs and idle fixes are those of an episode."""
+    own = _obedience(found)
+    kept = [f"{own.compliance:.3f} ± {own.compliance_error:.3f}", f"{own.kept:.3f}"] if own.shown else [own.words(), ""]
+    return [*kept, f"{own.repairs:.1f}", f"{own.idle_fixes:.1f}"]
+
+
+def _obedience(found: dict[str, Any]) -> Obedience:
+    from workflow_rl.compliance import Obedience  # only now: it compiles, and --help must answer at once
+
+    return Obedience.read(found)
 
 
 def print_bench_env(figures: dict[str, Any]) -> None:

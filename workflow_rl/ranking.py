@@ -17,6 +17,7 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import t
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.order_gp import Order, OrderGP, pair_swaps
 
 CONFIDENCE = 0.95
@@ -29,7 +30,7 @@ class Evaluated:
     order: Order
     returns: tuple[float, ...]  # per replicate
     errors: tuple[float, ...]  # standard errors of the returns, per replicate
-    compliance: float
+    obedience: Obedience
 
     @property
     def value(self) -> float:
@@ -42,11 +43,6 @@ class Evaluated:
         return math.sqrt(sum(error**2 for error in self.errors)) / len(self.errors)
 
 
-def follows(compliance: Sequence[float], threshold: float) -> bool:
-    """Is a workflow followed, by the mean compliance over its evaluations?"""
-    return float(np.mean(compliance)) >= threshold
-
-
 @dataclass(frozen=True)
 class Ranked:
     """A workflow's place: posterior mean, its error for comparisons, and whether it can be told from the best."""
@@ -54,7 +50,7 @@ class Ranked:
     order: Order
     mean: float
     error: float
-    compliance: float  # mean over its evaluations
+    obedience: Obedience  # pooled over its evaluations
     visits: int
     follows: bool
     behind: float  # how much less than the best
@@ -72,6 +68,8 @@ class PairEffect:
     standard_error: float
     weight: float  # of the kernel
     matters: bool  # the effect is clearly not zero, also in view of how many pairs there are
+    half_as_long: float | None = None  # of finished trainings: the effect after half the training, with the same sign
+    rival: str = ""  # of finished trainings: the best workflow with the pair the other way round
 
 
 class Posterior:
@@ -121,10 +119,10 @@ class Posterior:
         if self._by_replicate:
             single = np.array([gp.predict(orders)[0] for gp in self._by_replicate])  # (n_replicates, n)
             spread = single.std(axis=0, ddof=1) / math.sqrt(len(single))
-        own = {order: [e.compliance for e in self.evaluated if e.order == order] for order in orders}
-        compliance = {order: float(np.mean(values)) for order, values in own.items()}
+        own = {order: [e.obedience for e in self.evaluated if e.order == order] for order in orders}
+        pooled = {order: Obedience.pool(values) for order, values in own.items()}
         rows = sorted(
-            (not follows(own[order], threshold), -mean, order, error)
+            (not pooled[order].follows(threshold), -mean, order, error)
             for order, mean, error in zip(orders, means, np.hypot(sigmas, spread), strict=True)
         )
         best = rows[0][2]
@@ -132,7 +130,7 @@ class Posterior:
         for unfollowed, negative, order, own_error in rows:
             behind, error = self.difference([best], [order]) if order != best else (0.0, 0.0)
             equal = not unfollowed and (order == best or behind < self.quantile() * error)
-            place = (order, -float(negative), float(own_error), compliance[order], len(own[order]), not unfollowed)
+            place = (order, -float(negative), float(own_error), pooled[order], len(own[order]), not unfollowed)
             ranking.append(Ranked(*place, behind, error, equal))
         return ranking
 

@@ -26,7 +26,6 @@ from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.executor import Task
 from workflow_rl.policy_file import file_of
 from workflow_rl.run_store import read_result, write_atomically
-from workflow_rl.train_task import warm_start_path
 from workflow_rl.worker import held, train_in
 
 PROGRESS, CHECKPOINT, DONE, ERROR, FAILED = "progress", "checkpoint", "done", "error", "failed"  # kinds of messages
@@ -59,7 +58,7 @@ def pack(task: Task, progress_seconds: float, checkpoint_seconds: float) -> Parc
     held(task.path, task.config).close()
     if read_result(task.path) is not None:
         return None
-    start = file_of(warm_start_path(task.config)) if _starts_from_file(task.config) else None
+    start = file_of(Path(task.config.warm_start)) if _starts_from_file(task.config) else None
     try:
         return Parcel(
             config_to_json(task.config),
@@ -72,8 +71,7 @@ def pack(task: Task, progress_seconds: float, checkpoint_seconds: float) -> Parc
 
 
 def _starts_from_file(config: TrainConfig) -> bool:
-    """Not from a policy that comes with the package."""
-    return config.warm_start.partition(":")[0] not in ("none", "general", "universal")
+    return config.warm_start not in ("none", "general")
 
 
 def train_away(parcel: Parcel) -> Iterator[Message]:

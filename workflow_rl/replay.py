@@ -90,18 +90,31 @@ class Replayer:
     def _differences(self, tables: np.ndarray) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
         """Yields step, field, which episodes differ in it (E,) and the engine's values."""
         trace, n = self.trace, self.trace.n_episodes
-        states, rewards = allocate(n), np.zeros(n)
-        states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
-        states["green_acts"] = 1
-        reset_envs(states, tables, np.ones(n, bool), np.zeros(n, np.uint64), True)
-        for step in range(trace.max_steps):
-            step_envs_with(states, tables, self.actions[:, step], self.draws[:, step], rewards)
+        for step, states, rewards in self._play(tables):
             for name, value in _engine_values(states, rewards, self.scenario, trace):
                 differs = value != self.recorded[name][:, step]
                 if differs.any():
                     rows = differs.reshape(n, -1).any(axis=1) & self.played[:, step]
                     if rows.any():
                         yield step, name, rows, value
+
+    def _play(self, tables: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yields each step with the states (E,) and rewards (E,) after it."""
+        trace, n = self.trace, self.trace.n_episodes
+        states, rewards = allocate(n), np.zeros(n)
+        states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
+        states["green_acts"] = 1
+        reset_envs(states, tables, np.ones(n, bool), np.zeros(n, np.uint64), True)
+        for step in range(trace.max_steps):
+            step_envs_with(states, tables, self.actions[:, step], self.draws[:, step], rewards)
+            yield step, states, rewards
+
+    def repaired(self, tables: np.ndarray) -> np.ndarray:
+        """Hosts that blue's action freed of red in each step, by the engine; (E, T) int16."""
+        found = np.zeros(self.actions.shape, np.int16)
+        for step, states, _ in self._play(tables):
+            found[:, step] = states["repaired"]
+        return found
 
     def _note_first(self, first: dict[int, Any], name: str, step: int, wrong: np.ndarray, value: np.ndarray) -> None:
         """Keeps the values that differ in the first wrong step of each episode."""

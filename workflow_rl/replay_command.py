@@ -46,14 +46,13 @@ def replay_live(
 ) -> dict[str, Any]:
     """Plays games of genuine CybORG and, with its chance, the same ones in the engine."""
     from workflow_rl.cyborg_sim import load_cyborg
-    from workflow_rl.evaluate_command import LIVE_BLUES, LIVE_WORKFLOW, blue_named
+    from workflow_rl.evaluate_command import LIVE_BLUES, blue_named
     from workflow_rl.lockstep import live_lockstep
 
     reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents)))
     names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
-    chosen = {name: name for name in blues} or LIVE_BLUES
     edition = load_cyborg(cyborg_path).edition
-    named = {name: blue_named(policy, LIVE_WORKFLOW, edition, any_edition=True) for name, policy in chosen.items()}
+    named = {name: blue_named(name, "", edition, any_edition=True) for name in blues or LIVE_BLUES}
     with progress("live games", games) as advance:
         return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.errors import UserError
 from workflow_rl.report_compare import comparison
 from workflow_rl.report_data import report_data
@@ -117,18 +118,9 @@ def answer(data: dict[str, Any]) -> list[str]:
     figure = f"return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes"
     if not data["trainings"][0]["judged"]:
         return [f"A general defender: {figure}, after {result['updates']} updates."]
-    if result["compliance"] is None or not result["counted_fixes"]:
-        return [f"The defender made no counted fix, so that its compliance is undefined; {figure}."]
-    fixes = f"{result['counted_fixes']:.1f} counted fixes per episode"
-    threshold = data["train"]["compliance_threshold"]
-    if data["train"]["universal"]:
-        worst = result.get("worst_compliance") or 0.0
-        verdict = "follows all workflows" if worst >= threshold else "does not follow all workflows"
-        kept = f"compliance {result['compliance']:.3f}, of the worst one {worst:.3f}"
-        return [f"The defender {verdict}: {kept}, with {fixes}; {figure}."]
-    verdict = "follows" if result["compliance"] >= threshold else "does NOT follow"
-    order = f"the order {in_words(result['workflow'])}"
-    return [f"The defender {verdict} {order}: compliance {result['compliance']:.3f} with {fixes}; {figure}."]
+    verdict = "follows" if result.get("followed") else "does NOT follow"
+    order = "every workflow" if data["train"]["universal"] else f"the order {in_words(result['workflow'])}"
+    return [f"The defender {verdict} {order}: {Obedience.read(result).words()}; {figure}."]
 
 
 def _answer_of_search(data: dict[str, Any]) -> list[str]:
@@ -136,11 +128,10 @@ def _answer_of_search(data: dict[str, Any]) -> list[str]:
     if not rows:
         found = "No evaluation of this run can be read" if data["problem"] else "No workflow has been evaluated yet"
         return [f"{found}."]
-    best = rows[0]["workflow"] if rows[0]["follows"] else None
     result = {
         "ranking": rows,
-        "best": best,
-        "equal_to_best": [row["workflow"] for row in rows if best and row["equal_to_best"]],
+        "best": data["best"],
+        "equal_to_best": data["equal_to_best"],
         "evaluations": len(data["evaluations"]),
         "pair_weights": data["pairs"],
         "level_error": data["level_error"],

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.config import (
     SEARCH_FIELDS,
     TASK_FIELDS,
@@ -20,6 +21,7 @@ from workflow_rl.config import (
     make_config,
 )
 from workflow_rl.errors import UserError
+from workflow_rl.finalists import LENGTHS, Finalist, Finished, choose_finalists, settle
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.report_figures import CURVES
 from workflow_rl.run_store import (
@@ -69,7 +71,7 @@ def report_data(path: Path) -> dict[str, Any]:
     else:
         data |= {"trainings": [_training(path, "this training")], "bases": []}
         lines = 0  # counted with the training
-    trainings = [*data["trainings"], *data["bases"]]
+    trainings = [*data["trainings"], *data["bases"], *data.get("finals", [])]
     data["damaged_lines"] = lines + sum(one["damaged_lines"] + (search and bool(one["damage"])) for one in trainings)
     data["violations"] = _violations(data["trainings"])
     data["time"] = _time(trainings)
@@ -83,9 +85,10 @@ def _contradiction(data: dict[str, Any], result: dict[str, Any] | None) -> str:
     wanted, found = result.get("evaluations"), len(data["evaluations"])
     if is_number(wanted) and found < wanted:
         return f"Only {found} of {wanted} evaluations can be used: files of the other trainings are missing or damaged."
-    best = next((row["workflow"] for row in data["ranking"] if row["follows"]), None)
-    if result.get("best") != best:
-        return f"result.json names {result.get('best')} as best; the files of the trainings say {best}."
+    if result.get("finalists") and not data["finalists"]:
+        return "The finalists cannot be used: files of their trainings are missing or damaged."
+    if result.get("best") != data["best"]:
+        return f"result.json names {result.get('best')} as best; the files of the trainings say {data['best']}."
     return ""
 
 
@@ -131,15 +134,18 @@ def _search(path: Path, config: dict[str, Any], events: list[dict[str, Any]]) ->
     evaluations = []
     for index in sorted({int(name.split("-")[0]) for name in by_name if re.fullmatch(r"\d{3,}-\d+", name)}):
         own = [by_name.get(f"{index:03d}-{replicate}") for replicate in range(replicates)]
-        results = [one["result"] for one in own if one and one["result"] and one["result"]["compliance"] is not None]
+        results = [one["result"] for one in own if one and one["result"]]
         if len(results) == replicates and len({result["workflow"] for result in results}) == 1:
             workflow = results[0]["workflow"]
             known = suggestions.get(index, {})
             evaluations.append(
                 _evaluation(index, workflow, known if known.get("workflow") == workflow else {}, results)
             )
-    found = _found(evaluations, threshold) if evaluations else {"ranking": [], "predictions": [], "pairs": []}
+    finals = [_training(folder, f"final {folder.name}") for folder in sorted((path / "finals").glob("[0-9]*-[0-9]*-*"))]
+    nothing: dict[str, Any] = {"ranking": [], "predictions": [], "pairs": [], "finalists": [], "best": None}
+    found = _found(evaluations, finals, config) if evaluations else nothing
     return found | {
+        "finals": finals,
         "threshold": threshold,
         "asked_for": config["n_workflows"],
         "evaluations": evaluations,
@@ -157,7 +163,8 @@ def _is_suggestion(event: dict[str, Any]) -> bool:
 
 def _evaluation(index: int, workflow: str, suggestion: dict[str, Any], results: list[dict[str, Any]]) -> dict[str, Any]:
     returns, errors = [r["mean_return"] for r in results], [r["standard_error"] for r in results]
-    found = Evaluated(Workflow.parse(workflow).order, tuple(returns), tuple(errors), 0.0)
+    obedience = Obedience.pool([Obedience.read(r) for r in results])
+    found = Evaluated(Workflow.parse(workflow).order, tuple(returns), tuple(errors), obedience)
     return {
         "index": index,
         "workflow": workflow,
@@ -167,17 +174,17 @@ def _evaluation(index: int, workflow: str, suggestion: dict[str, Any], results: 
         "errors": errors,
         "mean_return": found.value,
         "standard_error": found.standard_error,
-        "compliance": float(np.mean([r["compliance"] for r in results])),
-        "counted_fixes": float(np.mean([r["counted_fixes"] for r in results])),
+        **asdict(obedience),
         "episodes": sum(r["episodes"] for r in results),
         "stop_reason": ", ".join(sorted({r["stop_reason"] for r in results})),
     }
 
 
-def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any]:
-    """Ranking, predictions for all workflows, and pairs, from the evaluations alone."""
+def _found(evaluations: list[dict[str, Any]], finals: list[dict[str, Any]], config: dict[str, Any]) -> dict[str, Any]:
+    """Ranking, predictions for all workflows, finalists and pairs, from the trainings alone."""
+    threshold = config["train"]["compliance_threshold"]
     evaluated = [
-        Evaluated(tuple(e["workflow"].split(",")), tuple(e["returns"]), tuple(e["errors"]), e["compliance"])
+        Evaluated(tuple(e["workflow"].split(",")), tuple(e["returns"]), tuple(e["errors"]), Obedience.read(e))
         for e in evaluations
     ]
     posterior = Posterior(unit_types(), evaluated)
@@ -190,7 +197,7 @@ def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any
             "workflow": ",".join(place.order),
             "mean_return": place.mean,
             "standard_error": place.error,
-            "compliance": place.compliance,
+            **asdict(place.obedience),
             "visits": place.visits,
             "follows": place.follows,
             "behind_best": place.behind,
@@ -200,17 +207,34 @@ def _found(evaluations: list[dict[str, Any]], threshold: float) -> dict[str, Any
         }
         for place in ranking
     ]
+    chosen = choose_finalists(posterior, threshold, config["finalists"]) if config["finish"] else []
+    settled, _ = settle(posterior, rows, _finished(chosen, finals, config["replicates"]), threshold)
     return {
+        "best": settled["best"],
+        "equal_to_best": settled["equal_to_best"],
+        "finalists": settled["finalists"],
         "ranking": rows,
         "predictions": [
             {"workflow": ",".join(order), "mean": float(mean), "sigma": float(sigma), "x": float(x), "y": float(y)}
             for order, mean, sigma, (x, y) in zip(orders, means, sigmas, plane, strict=True)
         ],
-        "pairs": [asdict(pair) for pair in posterior.pair_effects()],
+        "pairs": settled["pair_weights"],
         "training_noise": posterior.gp.training_noise,
         "level_error": posterior.level_error,
         "quantile": posterior.quantile(),  # errors that make a 95 % interval: Student's, for few replicates
     }
+
+
+def _finished(chosen: list[Finalist], finals: list[dict[str, Any]], replicates: int) -> list[Finished]:
+    """The finalists with their trainings; none unless all are there."""
+    by_name = {one["name"]: one["result"] for one in finals if one["result"]}
+    names = {(k, n): [f"final {k}-{r}-{n}" for r in range(replicates)] for k in range(len(chosen)) for n in LENGTHS}
+    if not all(name in by_name for own in names.values() for name in own):
+        return []
+    if any(by_name[names[k, n][0]]["workflow"] != ",".join(one.order) for k, one in enumerate(chosen) for n in LENGTHS):
+        return []
+    results = {place: [by_name[name] for name in own] for place, own in names.items()}
+    return [Finished(one, {n: results[k, n] for n in LENGTHS}, {}) for k, one in enumerate(chosen)]
 
 
 def _training(path: Path, name: str) -> dict[str, Any]:
@@ -312,7 +336,7 @@ def command_of(kind: str, config: dict[str, Any]) -> str:
     task = {name: train[name] for name in ("red_agent", "backend")}
     if kind != SEARCH:
         task |= {name: train[name] for name in TASK_FIELDS}
-    usual = asdict(make_config("workflow" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
+    usual = asdict(make_config("search" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "workflow": "", "universal": False}
     own = {item.name: item.default for item in SEARCH_FIELDS} if kind == SEARCH else {}
     given = {name: config[name] for name in own} | {name: train[name] for name in usual}

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.compliance import Obedience
+
 # Okabe and Ito's colours, which colour-blind readers can tell apart; shapes and letters say the same.
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
@@ -44,9 +46,11 @@ def ranking(data: dict[str, Any]) -> Figure:
                     "x": [row["mean_return"] for row in own], "y": [row["workflow"] for row in own],
                     "error_x": _interval(own, data["quantile"]),
                     "marker": {"color": colour, "symbol": symbol, "size": 9},
-                    "customdata": [[row["compliance"], row["visits"], row["observed_return"]] for row in own],
-                    "hovertemplate": "%{y}<br>return %{x:.2f}<br>compliance %{customdata[0]:.3f}"
-                    "<br>visits %{customdata[1]}, observed %{customdata[2]:.2f}<extra></extra>",
+                    "customdata": [
+                        [row["compliance"], row["kept"], row["visits"], row["observed_return"]] for row in own
+                    ],
+                    "hovertemplate": "%{y}<br>return %{x:.2f}<br>compliance %{customdata[0]:.3f}, kept "
+                    "%{customdata[1]:.3f}<br>visits %{customdata[2]}, observed %{customdata[3]:.2f}<extra></extra>",
                 }
             )  # fmt: skip
     names = [row["workflow"] for row in rows]
@@ -129,7 +133,7 @@ def best_so_far(data: dict[str, Any]) -> list[float | None]:
     best: float | None = None
     line: list[float | None] = []
     for row in data["evaluations"]:
-        if row["compliance"] >= data["threshold"] and (best is None or row["mean_return"] > best):
+        if Obedience.read(row).follows(data["threshold"]) and (best is None or row["mean_return"] > best):
             best = row["mean_return"]
         line.append(best)
     return line

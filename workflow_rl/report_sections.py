@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from workflow_rl.printing import OBEDIENCE_COLUMNS, obedience_cells
 from workflow_rl.report_figures import CURVES, figures, has_curve
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.search_view import FINALIST_COLUMNS, finalist_rows
+from workflow_rl.story import VERDICTS
 
 
 def page(data: dict[str, Any], answer: list[str]) -> str:
@@ -17,6 +20,7 @@ def page(data: dict[str, Any], answer: list[str]) -> str:
     title = f"{what} against {data['train']['red_agent']}, {data['train']['edition']} edition"
     sections = [
         ("answer", "The answer", _answer(data, answer)),
+        ("finalists", "Finalists", _finalists(data)),
         ("ranking", "Ranking", _ranking(data)),
         ("priorities", "Which priorities matter", _pairs(data)),
         ("progress", "How the search went", _progress(data)),
@@ -54,16 +58,33 @@ def _ranking(data: dict[str, Any]) -> str:
             apart = f"{row['behind_best']:.2f} ± {row['behind_error']:.2f} behind"
             against = "= best" if row["equal_to_best"] else apart
         figure = f"{row['mean_return']:.2f} ± {row['standard_error']:.2f}"
-        rows.append([row["workflow"], place, figure, against, f"{row['compliance']:.3f}", row["visits"]])
+        rows.append([row["workflow"], place, figure, against, *_kept(row), row["visits"]])
     expected = sorted(data["predictions"], key=lambda row: -row["mean"])
     every = [[row["workflow"], f"{row['mean']:.2f}", f"{row['sigma']:.2f}"] for row in expected]
-    columns = ["workflow", "place", "return", "against the best", "compliance", "visits"]
+    columns = ["workflow", "place", "return", "against the best", "compliance", "kept", "visits"]
+    short = ", short trainings" if data["finalists"] else ""
     predicted = table("What the process expects of all 120 workflows", ["workflow", "expected", "deviation"], every)
     return (
         f"{plot('ranking')}<noscript>{static_ranking(data)}</noscript>"
-        f"{table('Evaluated workflows; ± one standard error', columns, rows)}"
+        f"{table(f'Evaluated workflows{short}; ± one standard error', columns, rows)}"
         f"<details><summary>All 120 workflows</summary>{predicted}</details>"
     )
+
+
+def _kept(row: dict[str, Any]) -> list[str]:
+    """Compliance and kept as cells; nothing where they are undefined."""
+    return ["" if row.get(name) is None else f"{row[name]:.3f}" for name in ("compliance", "kept")]
+
+
+def _finalists(data: dict[str, Any]) -> str:
+    if not data.get("finalists"):
+        return ""
+    words = (
+        "The best workflow of the short trainings, and the best ones with a priority reversed, trained from scratch to "
+        "the end. A priority matters if its effect is clear after both lengths and at least half of it stays."
+    )
+    caption = "Finalists after the longer training; ± one standard error of their mean"
+    return f'<p class="note">{words}</p>' + table(caption, ["workflow", *FINALIST_COLUMNS], finalist_rows(data))
 
 
 def static_ranking(data: dict[str, Any]) -> str:
@@ -94,11 +115,13 @@ def _pairs(data: dict[str, Any]) -> str:
             f"{row['first']} before {row['second']}",
             f"{row['effect']:+.2f} ± {row['standard_error']:.2f}",
             "matters" if row["matters"] else "not clear",
+            "" if row["half_as_long"] is None else f"{row['half_as_long']:+.2f}",
             f"{row['weight']:.3f}",
         ]
         for row in data["pairs"]
     ]
-    return plot("pairs") + table("Effects of pairs", ["pair", "effect on the return", "", "kernel weight"], rows)
+    columns = ["pair", "effect on the return", "", "trained half as long", "kernel weight"]
+    return plot("pairs") + table("Effects of pairs; of finished trainings where there are two lengths", columns, rows)
 
 
 def _progress(data: dict[str, Any]) -> str:
@@ -109,10 +132,8 @@ def _progress(data: dict[str, Any]) -> str:
         expected = "" if row["mean"] is None else f"{row['mean']:.2f} ± {row['sigma']:.2f}"
         bound = "" if row["bound"] is None else f"{row['bound']:.2f}"
         found = f"{row['mean_return']:.2f} ± {row['standard_error']:.2f}"
-        rows.append(
-            [row["workflow"], row["index"] + 1, expected, bound, found, f"{row['compliance']:.3f}", row["reason"]]
-        )
-    columns = ["workflow", "number", "expected", "bound", "found", "compliance", "reason"]
+        rows.append([row["workflow"], row["index"] + 1, expected, bound, found, *_kept(row), row["reason"]])
+    columns = ["workflow", "number", "expected", "bound", "found", "compliance", "kept", "reason"]
     return plot("progress") + plot("map") + table("Evaluations in their sequence", columns, rows)
 
 
@@ -139,7 +160,7 @@ def _replay(data: dict[str, Any]) -> str:
         [story["red_agent"], story["why"], f"{story['frames'][-1]['total']:.1f}", *_counts(story)]
         for story in data["stories"]
     ]
-    columns = ["red agent", "episode", "return", "compliant", "violations", "preventive"]
+    columns = ["red agent", "episode", "return", "repairs in order", "violations", "idle fixes"]
     help_text = "Keys: space plays and pauses, the arrows take a step, Home and End go to the start and the end."
     return (
         f'<p class="note">A thick frame and a letter show what is true (u user, P privileged access of red), a dashed '
@@ -152,7 +173,7 @@ def _replay(data: dict[str, Any]) -> str:
 
 def _counts(story: dict[str, Any]) -> list[int]:
     verdicts = [frame["fix"]["verdict"] for frame in story["frames"] if frame["fix"]]
-    return [verdicts.count(name) for name in ("compliant", "violation", "preventive")]
+    return [verdicts.count(name) for name in VERDICTS.values()]
 
 
 def network(scenario: Scenario) -> str:
@@ -182,11 +203,9 @@ def _training(data: dict[str, Any]) -> str:
     for one in data["trainings"]:
         result = one["result"] or {}
         figure = f"{result['mean_return']:.2f} ± {result['standard_error']:.2f}" if result else "not finished"
-        follows = result.get("compliance")
-        kept = "" if follows is None else f"{follows:.3f}"
         reason = result.get("stop_reason", "")
-        rows.append([one["workflow"] or "none", one["name"], len(one["updates"]), figure, kept, reason])
-    columns = ["workflow", "training", "updates", "return", "compliance", "stopped by"]
+        rows.append([one["workflow"] or "none", one["name"], len(one["updates"]), figure, *_kept(result), reason])
+    columns = ["workflow", "training", "updates", "return", "compliance", "kept", "stopped by"]
     listed = table("Trainings, evaluated on fresh episodes", columns, rows)
     return (
         "".join(plot(f"curve-{name}") for name in known)
@@ -215,13 +234,10 @@ def _evaluation(data: dict[str, Any]) -> str:
         [red, *(f"{row[length]['mean']:.2f} ± {row[length]['standard_error']:.2f}" for length in lengths)]
         for red, row in found["cells"].items()
     ]
-    for row, figures_ in zip(rows, found.get("compliance", {}).values(), strict=False):
-        row += [
-            "undefined" if figures_["compliance"] is None else f"{figures_['compliance']:.3f}",
-            f"{figures_['counted_fixes']:.1f}",
-        ]
+    for row, kept in zip(rows, found.get("obedience", {}).values(), strict=False):
+        row += obedience_cells(kept)
     columns = ["red agent", *(f"{length} steps" for length in lengths)]
-    columns += ["compliance", "counted fixes"] if found.get("compliance") else []
+    columns += OBEDIENCE_COLUMNS if found.get("obedience") else []
     total = f"Total of all means: {found['total']:.2f} ± {found['total_standard_error']:.2f}."
     caption = f"The defender of this run on {found['episodes']} fresh games per red agent; mean return ± standard error"
     return table(caption, columns, rows) + f"<p>{total}</p>"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.compliance import count_fix, due_type, judge_fix, start_episode
+from workflow_rl.compliance import NO_TYPE, count_fix, due_type, start_episode
 from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
@@ -74,7 +74,7 @@ class Found(NamedTuple):
     batch: Batch
     finished: np.ndarray  # of EPISODE_DTYPE, with room for every episode that can end
     final_keys: np.ndarray  # (as many, n_words) int64: key of the input after the last step of each
-    violations: np.ndarray  # (n_types, n_types) int64, added to: fixed type, type that was due
+    violations: np.ndarray  # (n_types, n_types) int64, added to: repaired type, type that was due
 
 
 class Task(NamedTuple):
@@ -83,10 +83,10 @@ class Task(NamedTuple):
     workflows: np.ndarray  # (n_envs,) int16: number of each environment's workflow in `orders`
     orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
     masks: np.ndarray  # (n_types,) int64: hosts of each unit type
-    fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action fixes, -1 for none
+    fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action is meant to fix, -1 for none
     max_steps: int
     alignment_lambda: float
-    per_fix: bool  # it is paid for each fix, not for the change of the rate
+    potential: bool  # it rewards the change of the rate instead of punishing violations
     greedy: bool
     tracks: bool  # the memory (memory.py) is kept up
     remembers: bool  # and is the input; else the observation
@@ -235,9 +235,8 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
             fixed = wide(task.fixed_type[action])
             batch.rows[i, step], batch.actions[i, step], batch.steps[i, step] = row, chosen, s.step
             reward = step_one(s, t, action, sample(s)) / 10.0
-            bonus = count_fix(
-                episode, found.violations, judge_fix(fixed, due), fixed, due, task.alignment_lambda, task.per_fix
-            )
+            repaired = fixed if s.repaired else NO_TYPE
+            bonus = count_fix(episode, found.violations, fixed, repaired, due, task.alignment_lambda, task.potential)
             episode.total += reward
             episode.alignment += bonus
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus

@@ -1,11 +1,11 @@
 """Run: one training or search in its own directory, from which it can be resumed, repeated and reported on.
 
-    config.json             kind, all settings, seed, versions, commit; written once
+    config.json             kind, definition of compliance, all settings, seed, versions, commit; written once
     events.jsonl            one line per update (of a search: per suggestion and evaluation), only ever added to
     progress.csv            the same as a table (of a search: suggestions.csv and ranking.csv)
     teacher.safetensors     of a training by paired games: the exceptions found so far; replaced atomically
     checkpoint.safetensors  weights, optimiser, generators, engine states, counters; replaced atomically
-    trainings/              of a search: the runs of its trainings
+    bases/, trainings/, finals/   of a search: the runs of its trainings
     policy.safetensors      the trained policy (of a search: the best one)
     result.json             written last: the run is finished
 
@@ -45,8 +45,9 @@ from workflow_rl.config import (
 from workflow_rl.errors import RunInUseError, UserError
 
 TRAINING, SEARCH = "training", "search"  # kinds of runs
+DEFINITION = 2  # of compliance, by which the figures of a run are meant; see compliance.py
 FIGURES = {  # that a result must have; of a search every row of its ranking
-    TRAINING: ("mean_return", "standard_error", "counted_fixes", "updates", "episodes"),
+    TRAINING: ("mean_return", "standard_error", "repairs", "idle_fixes", "updates", "episodes"),
     SEARCH: ("mean_return", "standard_error", "visits"),
 }
 Config = TypeVar("Config", TrainConfig, SearchConfig)
@@ -72,7 +73,8 @@ class Run(Generic[Config]):
             path.mkdir(parents=True, exist_ok=True)
             run = cls(path, config)
             kind = SEARCH if isinstance(config, SearchConfig) else TRAINING
-            about = {"kind": kind, "config": config_to_json(config), "versions": versions(), "commit": commit()}
+            about = {"kind": kind, "definition": DEFINITION, "config": config_to_json(config)}
+            about |= {"versions": versions(), "commit": commit()}
             write_atomically(path / "config.json", json.dumps(about, indent=1).encode())
         except OSError as error:
             raise UserError(f"{path}: cannot write there ({error.strerror}).") from None
@@ -160,9 +162,13 @@ def read_about(path: Path) -> dict[str, Any]:
         about = None
     if not isinstance(about, dict) or not isinstance(about.get("config"), dict):
         raise UserError(f"{path}/config.json is damaged.")
-    about = {"kind": TRAINING} | about
-    if about["kind"] not in (TRAINING, SEARCH):
-        raise UserError(f"{path}/config.json is damaged: {about['kind']!r} is no kind of run.")
+    if about.get("definition") != DEFINITION:
+        raise UserError(
+            f"{path} was made by an earlier version, where fixes that repaired nothing counted as compliance: its "
+            "figures would mislead, so it is not read; make it again."
+        )
+    if about.get("kind") not in (TRAINING, SEARCH):
+        raise UserError(f"{path}/config.json is damaged: {about.get('kind')!r} is no kind of run.")
     return about
 
 
@@ -212,7 +218,8 @@ def checked_result(path: Path, kind: str) -> dict[str, Any] | None:
         raise UserError(f"{path}/result.json is damaged: it has no ranking.")
     for row in rows:
         wrong = [name for name in FIGURES[kind] if not is_number(row.get(name))]
-        wrong += ["compliance"] * (row.get("compliance") is not None and not is_number(row["compliance"]))
+        undefined = ("compliance", "compliance_error", "kept")  # without a repair
+        wrong += [name for name in undefined if name not in row or not (row[name] is None or is_number(row[name]))]
         wrong += [name for name in ("stop_reason", "workflow") if not isinstance(row.get(name), str)]
         if wrong:
             raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")

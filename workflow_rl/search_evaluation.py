@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.collect import derive_seeds
+from workflow_rl.compliance import Obedience
 from workflow_rl.config import SearchConfig, TrainConfig
 from workflow_rl.ranking import Evaluated
 from workflow_rl.search import Suggestion
@@ -24,16 +25,12 @@ def training_config(config: SearchConfig, workflow: str, visit: int, replicate: 
     The seed depends on visit and replicate and not on the workflow: all workflows meet the same chance.
     """
     seed = int(derive_seeds(config.train.seed, (SEED_OF_TRAINING, visit, replicate), 1)[0] >> np.uint64(1))
-    warm_start = start or config.train.warm_start
-    if warm_start == "universal":
-        warm_start = f"universal:{replicate}"
-    return replace(config.train, workflow=workflow, seed=seed, warm_start=warm_start)
+    return replace(config.train, workflow=workflow, seed=seed, warm_start=start or config.train.warm_start)
 
 
 def check_search(config: SearchConfig) -> None:
     """Refuses a search that cannot be."""
-    for replicate in range(config.replicates):
-        check_task(training_config(config, ",".join(unit_types()), 0, replicate))
+    check_task(training_config(config, ",".join(unit_types()), 0, 0))
 
 
 @dataclass
@@ -54,11 +51,11 @@ class Evaluation:
         return cls(event["index"], Suggestion(Workflow.parse(event["workflow"]).order, *figures), event["visit"])
 
     def evaluated(self) -> Evaluated:
-        """Returns and compliance."""
+        """Returns and how the workflow was kept."""
         results = [self.results[replicate] for replicate in sorted(self.results)]
         returns, errors = ([result[name] for result in results] for name in ("mean_return", "standard_error"))
-        compliance = float(np.mean([result["compliance"] for result in results]))
-        return Evaluated(self.suggestion.order, tuple(returns), tuple(errors), compliance)
+        obedience = Obedience.pool([Obedience.read(result) for result in results])
+        return Evaluated(self.suggestion.order, tuple(returns), tuple(errors), obedience)
 
     def suggested(self) -> dict[str, Any]:
         """The suggestion as an event."""
@@ -75,8 +72,7 @@ class Evaluation:
                 "mean_return": found.value,
                 "standard_error": found.standard_error,
                 "returns": list(found.returns),
-                "compliance": found.compliance,
-                "counted_fixes": float(np.mean([result["counted_fixes"] for result in results])),
+                **asdict(found.obedience),
                 "updates": sum(result["updates"] for result in results),
                 "episodes": sum(result["episodes"] for result in results),
                 "stop_reason": ", ".join(sorted({result["stop_reason"] for result in results})),

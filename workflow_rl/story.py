@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.compliance import IDLE, IN_ORDER, NO_TYPE, NOT_A_FIX, VIOLATION, due_type, judge_fix, type_masks
+from workflow_rl.engine import compile_tables
 from workflow_rl.engine.observe import BITS_PER_HOST
 from workflow_rl.engine.state import (
     DECOY_ANSWERED,
@@ -21,6 +23,8 @@ from workflow_rl.engine.state import (
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import Policy, view_of
+from workflow_rl.game import fixed_unit_types
+from workflow_rl.replay import Replayer
 from workflow_rl.scenario import RED_ACTIONS, RED_AGENTS, Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.traces import TRACE_DECOYS, TRACE_EXPLOITS, TRACE_RED_AGENTS, Trace
@@ -29,6 +33,7 @@ from workflow_rl.workflow import Workflow
 
 N_EPISODES = 200  # games of which the median, best and worst one are told, in a report and by ``watch`` alike ...
 SEED = 77  # ... that neither a training nor its evaluation has seen
+VERDICTS = {IN_ORDER: "in order", VIOLATION: "violation", IDLE: "idle"}
 LEVELS = ("none", "user", "privileged")
 BELIEFS = ("clean", "unknown", "user", "privileged")  # by the two bits of the observation, the first one low
 ACTIVITIES = ("none", "scan", "?", "exploit")
@@ -48,7 +53,7 @@ class Fix:
     """How a Remove or Restore was judged; ``due`` is the unit type of highest priority that was compromised."""
 
     unit_type: str
-    verdict: str  # compliant, violation, preventive
+    verdict: str  # see VERDICTS
     due: str = ""
 
 
@@ -130,6 +135,7 @@ class Episodes:
         self.actions: list[np.ndarray] = []
         self.rewards: list[np.ndarray] = []
         self.before: list[np.ndarray] = []  # compromised before each step, (n_episodes, n_hosts)
+        self.repaired: list[np.ndarray] = []  # unit type that was repaired in it, or NO_TYPE; (n_episodes,)
         self.reasons: list[list[str]] = []  # why blue did so, where it can tell
         for _ in range(max_steps):
             packed = envs.packed_observations
@@ -139,6 +145,7 @@ class Episodes:
             self.actions.append(actions)
             self.rewards.append(rewards)
             self.before.append(infos["compromised_before"])
+            self.repaired.append(infos["repaired_unit_type"])
             self.states.append(envs.snapshot())
         self.returns: np.ndarray = np.sum(self.rewards, axis=0)
 
@@ -156,7 +163,7 @@ class Episodes:
                     service_down=bool(state["service_down"]),
                     reward=round(float(self.rewards[step][episode]), 1),
                     total=round(total, 1),
-                    fix=judge(self.scenario, self.workflow, action, self.before[step][episode]),
+                    fix=self._judge(step, episode),
                     reason=self.reasons[step][episode],
                     **_picture(self.scenario, state),
                 )
@@ -174,25 +181,35 @@ class Episodes:
     def first_violation(self) -> int | None:
         """The first episode in which the workflow is not followed at some step."""
         for episode in range(len(self.returns)):
-            for step, actions in enumerate(self.actions):
-                found = judge(self.scenario, self.workflow, int(actions[episode]), self.before[step][episode])
-                if found is not None and found.verdict == "violation":
+            for step in np.flatnonzero([repaired[episode] != NO_TYPE for repaired in self.repaired]):
+                found = self._judge(int(step), episode)
+                if found is not None and found.verdict == VERDICTS[VIOLATION]:
                     return episode
         return None
 
+    def _judge(self, step: int, episode: int) -> Fix | None:
+        action, repaired = int(self.actions[step][episode]), int(self.repaired[step][episode])
+        return judge(self.scenario, self.workflow, action, self.before[step][episode], repaired)
 
-def judge(scenario: Scenario, workflow: str, action: int, before: np.ndarray) -> Fix | None:
-    """How an action is judged by a workflow; None if it is no fix or there is no workflow."""
-    verb, host = scenario.action_parts(action)
-    if not workflow or verb not in ("Remove", "Restore"):
+
+def judge(scenario: Scenario, workflow: str, action: int, before: np.ndarray, repaired: int) -> Fix | None:
+    """How an action is judged by a workflow; None if it is no fix or there is no workflow.
+
+    Args:
+        scenario: names and numbers of the challenge.
+        workflow: the order; empty: none.
+        action: blue's.
+        before: hosts compromised before the step; (n_hosts,) bool.
+        repaired: unit type that the action repaired, or NO_TYPE.
+    """
+    fixed = int(fixed_unit_types(scenario)[action])
+    if not workflow or fixed == NO_TYPE:
         return None
-    types = [one.unit_type for one in scenario.hosts]
-    fixed = types[scenario.host_names.index(host)]
-    compromised = {types[i] for i in np.flatnonzero(before)}
-    if not compromised:
-        return Fix(fixed, "preventive")
-    due = next(name for name in Workflow.parse(workflow).order if name in compromised)
-    return Fix(fixed, "compliant" if fixed == due else "violation", due)
+    compromised = int(before @ (1 << np.arange(len(before))))
+    due = due_type(Workflow.parse(workflow).indices(), type_masks(scenario), compromised)
+    kind = judge_fix(fixed, repaired, due)
+    assert kind != NOT_A_FIX
+    return Fix(scenario.unit_types[fixed], VERDICTS[kind], scenario.unit_types[due] if due != NO_TYPE else "")
 
 
 def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "") -> Story:
@@ -201,7 +218,10 @@ def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "")
         raise UserError(f"episode {episode} is not in {trace.path}; it has 0 to {trace.n_episodes - 1}.")
     scenario = load_scenario()
     frames, total = [], 0.0
+    fixed = fixed_unit_types(scenario)
     before = np.zeros(len(scenario.hosts), bool)
+    tables = compile_tables(scenario, edition or "current")
+    freed = Replayer(trace, scenario).repaired(tables)[episode] if workflow else np.zeros(trace.max_steps, np.int16)
     foothold = scenario.host_names.index(scenario.red.foothold)
     for step in range(int(trace["n_steps"][episode])):
         row = {name: trace[name][episode, step] for name in trace.arrays if trace[name].ndim > 1 and name != "obs0"}
@@ -222,7 +242,7 @@ def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "")
                 service_down=not row["ot_running"],
                 reward=round(float(row["reward"]), 1),
                 total=round(total, 1),
-                fix=judge(scenario, workflow, action, before),
+                fix=judge(scenario, workflow, action, before, fixed[action] if freed[step] else NO_TYPE),
             )
         )
         before = row["priv"] > 0

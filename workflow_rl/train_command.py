@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.config import (
-    GENERAL_AGAINST,
+    AGAINST,
     NO_SEARCH,
     PRESET_WORDS,
     PRESETS,
@@ -38,12 +39,7 @@ def with_search_settings(command: Command) -> Command:
     """Gives ``command`` one option per setting of a search, and of its trainings."""
     own = [(item, str(item.default)) for item in SEARCH_FIELDS]
     trained = [item for item in fields(TrainConfig) if item.name not in TASK_FIELDS]
-    preset = PRESETS["workflow"]
-    defaults = {"warm_start": "universal against bline and meander, else general"}
-    return _with_options(
-        command,
-        own + [(item, defaults.get(item.name, str(preset.get(item.name, item.default)))) for item in trained],
-    )
+    return _with_options(command, own + [(item, _of_preset("search", item.name, item.default)) for item in trained])
 
 
 def _with_options(command: Command, settings: list[tuple[Field[Any], str]]) -> Command:
@@ -69,14 +65,18 @@ def _with_options(command: Command, settings: list[tuple[Field[Any], str]]) -> C
 
 def _default(name: str, plain: Any) -> str:
     """What a setting is if it is not given, with and without a workflow."""
-    if name == "warm_start":
-        return "universal against bline and meander, else general; none without --workflow"
-    with_workflow, without = PRESETS["workflow"].get(name, plain), PRESETS["general"].get(name, plain)
-    if name in GENERAL_AGAINST[""]:
-        without = f"{GENERAL_AGAINST['bline'][name]} against bline, else {GENERAL_AGAINST[''][name]}"
+    with_workflow, without = (_of_preset(preset, name, plain) for preset in ("workflow", "general"))
     if with_workflow == without:
-        return str(with_workflow) if with_workflow != "" else "none"
+        return with_workflow if with_workflow != "" else "none"
     return f"{with_workflow}; without --workflow {without}"
+
+
+def _of_preset(preset: str, name: str, plain: Any) -> str:
+    """What a setting is in a preset."""
+    suited = AGAINST[preset]
+    if name in suited[""] and suited[""][name] != suited["bline"][name]:
+        return f"{suited['bline'][name]} against bline, else {suited[''][name]}"
+    return str(suited[""].get(name, PRESETS[preset].get(name, plain)))
 
 
 def line(event: dict[str, Any]) -> str:
@@ -85,8 +85,8 @@ def line(event: dict[str, Any]) -> str:
     if event["return"] is not None:
         words.append(f"return {event['return']:8.2f}")
         if event["compliance"] is not None:
-            words.append(f"compliance {event['compliance']:.3f} ± {event['compliance_spread']:.3f}")
-        words.append(f"fixes {event['counted_fixes']:5.1f}")
+            words.append(f"compliance {event['compliance']:.3f}")
+        words.append(f"repairs {event['repairs']:4.1f}  idle fixes {event['idle_fixes']:4.1f}")
     words.append(f"entropy {event['entropy']:.2f}")
     rate = event["transitions_per_s"]
     words.append(f"{rate / 1e6:.2f} M transitions/s" if rate >= 1e5 else f"{rate:,.0f} transitions/s")
@@ -105,10 +105,7 @@ def summary(result: dict[str, Any]) -> str:
         f"(most probable actions: {kept['greedy_mean_return']:.2f}).",
     ]
     if kept["workflow"]:
-        lines.append(
-            f"Compliance {kept['compliance']:.3f} (worst workflow {kept['worst_compliance']:.3f}) with "
-            f"{kept['counted_fixes']:.1f} counted fixes per episode."
-        )
+        lines.append(f"{'Followed' if kept['followed'] else 'NOT followed'}: {Obedience.read(kept).words()}.")
     lines.append(f"Everything is in {kept['run']}.")
     return "\n".join(lines)
 

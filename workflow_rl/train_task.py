@@ -8,14 +8,12 @@ import torch
 
 from workflow_rl.backends import Backend, check_backend
 from workflow_rl.collect import asks_teacher, workflows_of
-from workflow_rl.config import N_UNIVERSAL, UNIVERSAL_FOR, TrainConfig
+from workflow_rl.config import TrainConfig
 from workflow_rl.errors import UserError
 from workflow_rl.policy_file import PolicyFile, load_policy
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import View
-
-UNIVERSAL_POLICIES = Path(__file__).parent / "data"
 
 
 def check_task(config: TrainConfig) -> None:
@@ -53,21 +51,13 @@ def check_task(config: TrainConfig) -> None:
 
 
 def _warm_start(config: TrainConfig) -> PolicyFile:
-    path = warm_start_path(config)
+    if config.warm_start.partition(":")[0] == "universal":
+        raise UserError(
+            "warm_start 'universal' is gone: no trained policies come along any more, for they obeyed by a definition "
+            "that could be met without repairing anything; use none, general, or a policy of your own."
+        )
+    path = Path(config.warm_start)
     if not path.exists():
-        kinds = "none, general, universal, or the path of a run or policy file"
+        kinds = "none, general, or the path of a run or policy file"
         raise UserError(f"unknown warm_start {config.warm_start!r}; allowed: {kinds}.")
     return load_policy(path)
-
-
-def warm_start_path(config: TrainConfig) -> Path:
-    """File or run from which to start."""
-    name, _, number = config.warm_start.partition(":")
-    if name != "universal":
-        return Path(config.warm_start)
-    if config.red_agent not in UNIVERSAL_FOR:
-        known = ", ".join(UNIVERSAL_FOR)
-        raise UserError(f"no universal policy comes along for red agent {config.red_agent!r}; there are: {known}.")
-    if number not in ("", *map(str, range(N_UNIVERSAL))):
-        raise UserError(f"universal policies are numbered from 0 to {N_UNIVERSAL - 1}, not {number!r}.")
-    return UNIVERSAL_POLICIES / f"universal-{config.red_agent}-{number or 0}.safetensors"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
 from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions
-from workflow_rl.train_task import warm_start_path
 from workflow_rl.views import View
 from workflow_rl.workflow import unit_types
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
 PHASES = [BASE, MAIN]
 CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, for their seeds
+FIRST_STRENGTH = 0.25  # share of the alignment reward at first, if it is annealed: first defend, then obey
 UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
 UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
 
@@ -40,7 +41,7 @@ Say = Callable[[dict[str, Any]], None]
 class StopReason(Enum):
     """Which rule ended a training."""
 
-    COMPLIANT = "compliant"
+    FOLLOWED = "followed"
     MAX_EPISODES = "max_episodes"
     PATIENCE = "patience"
 
@@ -50,8 +51,12 @@ class WorkflowResult:
     """What came out of a training: figures of fresh episodes, ``greedy`` ones with the most probable actions."""
 
     workflow: str
-    compliance: float | None  # None for a general policy, which follows nothing
-    counted_fixes: float
+    followed: bool | None  # None for a general policy, which has no order, as the next three
+    compliance: float | None
+    compliance_error: float | None
+    kept: float | None
+    repairs: float
+    idle_fixes: float
     mean_return: float
     standard_error: float
     updates: int
@@ -62,6 +67,7 @@ class WorkflowResult:
     greedy_compliance: float | None
     greedy_mean_return: float
     worst_compliance: float | None
+    worst_kept: float | None
     red_agent: str
     edition: str
     seed: int
@@ -83,8 +89,8 @@ class Training:
         codes = workflow_codes(self.workflows)
         self.ppo = ParallelOrderConditionedPPO(config, codes, net)
         self.collector = self._collector()
-        self.latest = np.full(config.n_envs, np.nan)  # compliance of each environment's latest episode
-        self.update, self.streak, self.best, self.since_best = 0, 0, -np.inf, 0
+        self.latest = np.full(config.n_envs, np.nan)  # compliance of each environment's latest episode with a repair
+        self.update, self.best, self.since_best = 0, -np.inf, 0
 
     def _collector(self) -> Collector | PlainCollector:
         config = self.config
@@ -93,7 +99,7 @@ class Training:
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
-            asks_teacher(config), self.exceptions, config.alignment == "per-fix",
+            asks_teacher(config), self.exceptions, config.alignment == "potential",
         )  # fmt: skip
 
     @property
@@ -108,14 +114,17 @@ class Training:
         """One update; returns what there is to know about it."""
         start, cpu = time.perf_counter(), time.process_time()
         imitate = self.update < self.config.imitate_updates
+        if self.config.anneal:
+            risen = FIRST_STRENGTH + (1 - FIRST_STRENGTH) * min(1.0, 2 * self.progress)
+            self.collector.set_strength(self.config.alignment_lambda * risen)
         buffer = self.collector.collect(self.ppo, imitate)
         collected = time.perf_counter()
         stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress, imitate)
         end = time.perf_counter()
         self.update += 1
         episodes = buffer.finished_episodes()
-        rates = np.where(episodes["counted"] > 0, episodes["compliant"] / np.maximum(episodes["counted"], 1), np.nan)
-        self.latest[episodes["env"]] = rates
+        shown = episodes[episodes["repairs"] > 0]
+        self.latest[shown["env"]] = 1.0 - shown["violations"] / shown["repairs"]
         event: dict[str, Any] = {
             "phase": self.phase,
             "update": self.update,
@@ -124,9 +133,9 @@ class Training:
             "alignment": _mean(episodes["alignment"]),
             "total": _mean(episodes["total"] + episodes["alignment"]),
             "compliance": self.compliance() if self.config.conditioned else None,
-            "compliance_spread": float(np.nan_to_num(self.latest).std()) if self.config.conditioned else None,
-            "counted_fixes": _mean(episodes["counted"]),
-            "preventive_fixes": _mean(episodes["preventive"]),
+            "kept": _mean(shown["violations"] == 0) if self.config.conditioned else None,
+            "repairs": _mean(episodes["repairs"]),
+            "idle_fixes": _mean(episodes["idle"]),
             "violations": int(self.collector.violations.sum()),
             "violations_by_pair": self._violations_by_pair(),
             **asdict(stats),
@@ -146,44 +155,42 @@ class Training:
         pairs = [(int(counts[pair]), pair) for pair in zip(*np.nonzero(counts), strict=True)]
         return "; ".join(f"{types[a]} instead of {types[b]}: {n}" for n, (a, b) in sorted(pairs, reverse=True))
 
-    def compliance(self) -> float:
-        """Mean over environments of the latest episode's compliance, undefined ones as 0."""
-        return float(np.nan_to_num(self.latest).mean())
+    def compliance(self) -> float | None:
+        """Mean compliance of each environment's latest episode with a repair; None before the first one."""
+        return _mean(self.latest[~np.isnan(self.latest)])
 
     def should_stop(self, event: dict[str, Any]) -> StopReason | None:
         """Looks at the stop rules after an update."""
         config = self.config
-        if self.phase == MAIN and config.conditioned and self._follows(event["compliance"]):
-            return StopReason.COMPLIANT
-        if self.update >= config.max_updates:
-            return StopReason.MAX_EPISODES
-        gained = event["compliance"] if config.conditioned else event["return"]
-        if gained is None:  # no episode has ended yet
-            return None
-        if np.isfinite(gained) and gained > self.best + 0.01 * (1.0 if config.conditioned else abs(self.best)):
-            self.best, self.since_best = gained, 0
-        elif not np.isfinite(self.best) and np.isfinite(gained):
-            self.best = gained
+        risen = self._stopped_rising(event["return"])
+        if self.phase == MAIN and config.conditioned and (risen or not config.patience):
+            if self._follows(event["compliance"]):
+                return StopReason.FOLLOWED
+        elif risen:
+            return StopReason.PATIENCE
+        return StopReason.MAX_EPISODES if self.update >= config.max_updates else None
+
+    def _stopped_rising(self, mean_return: float | None) -> bool:
+        """Has the return of the batches gained less than 1 % for as many updates as there is patience for?"""
+        if mean_return is None:  # no episode has ended yet
+            return False
+        if mean_return > self.best + 0.01 * abs(self.best) or not np.isfinite(self.best):
+            self.best, self.since_best = mean_return, 0
         else:
             self.since_best += 1
-        if config.patience and self.since_best >= config.patience:
-            return StopReason.PATIENCE
-        return None
+        return 0 < self.config.patience <= self.since_best
 
-    def _follows(self, compliance: float) -> bool:
-        """Is the workflow followed, steadily and on fresh episodes?"""
+    def _follows(self, compliance: float | None) -> bool:
+        """Is the workflow followed, by the batches and on fresh episodes?"""
         config = self.config
-        self.streak = self.streak + 1 if compliance >= min(1.0, config.compliance_threshold + config.margin) else 0
         if self.update * config.update_steps < config.min_episodes * config.max_steps:
             return False
-        if config.universal:
-            due = self.update % UNIVERSAL_CHECK == 0 or self.update >= config.max_updates
-            return due and self._confirm(UNIVERSAL_EPISODES).worst_compliance >= config.compliance_threshold
-        if self.streak < max(1, config.steady_updates):
+        if config.universal and self.update % UNIVERSAL_CHECK and self.update < config.max_updates:
             return False
-        confirmed = self._confirm(config.n_eval_episodes).compliance >= config.compliance_threshold
-        self.streak = self.streak if confirmed else 0
-        return confirmed
+        if compliance is None or compliance < config.compliance_threshold:
+            return False
+        n_episodes = UNIVERSAL_EPISODES if config.universal else config.n_eval_episodes
+        return self._confirm(n_episodes).follows(config.compliance_threshold)
 
     def evaluate(self, n_episodes: int, purpose: tuple[int, ...], greedy: bool = False) -> Evaluation:
         """Fresh episodes, whose chance depends on the seed and the purpose."""
@@ -210,15 +217,13 @@ class Training:
         self.collector.restore(arrays)
         self.ppo.restore(arrays, meta["update"])
         self.latest[:] = arrays["latest"]
-        self.update, self.streak, self.best = meta["update"], meta["streak"], float(meta["best"])
-        self.since_best = meta["since_best"]
+        self.update, self.best, self.since_best = meta["update"], float(meta["best"]), meta["since_best"]
 
     def counters(self) -> dict[str, Any]:
         """Counters for the checkpoint."""
         return {
             "phase": self.phase,
             "update": self.update,
-            "streak": self.streak,
             "best": str(self.best),
             "since_best": self.since_best,
         }
@@ -301,7 +306,7 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None, exceptions: Except
         return Training(config, MAIN, None, exceptions)
     if config.warm_start == "general":
         return Training(_phase_config(config, BASE), BASE, None)
-    return Training(config, MAIN, _widen(load_policy(warm_start_path(config)).net, config))
+    return Training(config, MAIN, _widen(load_policy(Path(config.warm_start)).net, config))
 
 
 def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
@@ -309,10 +314,10 @@ def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
 
 
 def base_config(config: TrainConfig) -> TrainConfig:
-    """Settings of the base of a warm start: a general policy of the native engine, documents' learning rate."""
+    """Settings of the base of a warm start: a general policy of the native engine, with much chance left in it."""
     return replace(
         config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
-        minibatch=0, entropy=0.0, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
+        minibatch=0, entropy=0.01, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
         max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
     )  # fmt: skip
 
@@ -334,8 +339,12 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
     greedy = training.evaluate(config.n_eval_episodes, (FINAL,), greedy=True)
     result = WorkflowResult(
         workflow=config.workflow if not config.universal else "universal",
-        compliance=sampled.compliance if config.conditioned else None,
-        counted_fixes=sampled.counted_fixes,
+        followed=sampled.follows(config.compliance_threshold) if config.conditioned else None,
+        compliance=sampled.obedience.compliance if config.conditioned else None,
+        compliance_error=sampled.obedience.compliance_error if config.conditioned else None,
+        kept=sampled.obedience.kept if config.conditioned else None,
+        repairs=sampled.obedience.repairs,
+        idle_fixes=sampled.obedience.idle_fixes,
         mean_return=sampled.mean_return,
         standard_error=sampled.standard_error,
         updates=training.update,
@@ -343,9 +352,10 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
         stop_reason=reason.value,
         seconds=seconds,
         run=str(run.path) if run else "",
-        greedy_compliance=greedy.compliance if config.conditioned else None,
+        greedy_compliance=greedy.obedience.compliance if config.conditioned else None,
         greedy_mean_return=greedy.mean_return,
-        worst_compliance=sampled.worst_compliance if config.conditioned else None,
+        worst_compliance=sampled.worst.compliance if config.conditioned else None,
+        worst_kept=sampled.worst.kept if config.conditioned else None,
         red_agent=config.red_agent,
         edition=config.edition,
         seed=config.seed,

@@ -15,9 +15,10 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from workflow_rl.compliance import VIOLATION
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.story import ACTIVITIES, BELIEFS, LEVELS, Frame, Story
+from workflow_rl.story import ACTIVITIES, BELIEFS, LEVELS, VERDICTS, Frame, Story
 
 MARKS = ("·", "u", "P")  # true access: none, user, privileged; told apart by letter as well as by colour
 STYLES = ("dim", "yellow", "bold red")
@@ -49,8 +50,8 @@ def summary(story: Story) -> str:
     """How it ended."""
     words = f"Return {story.total:.1f} after {len(story.frames)} steps."
     if story.workflow:
-        counts = [f"{story.count(name)} {name}" for name in ("compliant", "violation", "preventive")]
-        words += f" Fixes: {', '.join(counts)}."
+        repairs, violations, idle = (story.count(name) for name in VERDICTS.values())
+        words += f" Repairs: {repairs} in order, {violations} not; idle fixes: {idle}."
     return words
 
 
@@ -58,7 +59,7 @@ def verdict(frame: Frame) -> str:
     """How blue's fix was judged, in words; empty if it was none."""
     if frame.fix is None:
         return ""
-    if frame.fix.verdict == "violation":
+    if frame.fix.verdict == VERDICTS[VIOLATION]:
         return f"violation: {frame.fix.due} was due before {frame.fix.unit_type}"
     return f"{frame.fix.verdict}: {frame.fix.unit_type}"
 
@@ -73,7 +74,8 @@ def picture(story: Story, index: int, scenario: Scenario) -> RenderableType:
         for subnet in subnets
     ]
     moves = Text(f"blue  {frame.blue}\n")
-    moves.append(f"      {verdict(frame)}\n", "bold red" if frame.fix and frame.fix.verdict == "violation" else "green")
+    violation = frame.fix is not None and frame.fix.verdict == VERDICTS[VIOLATION]
+    moves.append(f"      {verdict(frame)}\n", "bold red" if violation else "green")
     if frame.reason:
         moves.append(f"      {frame.reason}\n", "green")
     moves.append(f"red   {frame.red}\n")

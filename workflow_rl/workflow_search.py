@@ -1,4 +1,4 @@
-"""The search. Suggest a workflow, train it until it is followed, evaluate, observe, repeat.
+"""The search. Suggest a workflow, train it in a small budget, evaluate, observe, repeat; then finish the finalists.
 
 An *evaluation* of a workflow is ``replicates`` independent trainings; its value is their mean return. Replicate r of
 every workflow starts from the same policy and plays the same games, so what remains between workflows is the workflows.
@@ -8,7 +8,8 @@ Evaluations are taken in in the sequence of their suggestions, whichever finishe
 evaluations 0 .. i - in_flight, those in between being pending, however many processes work. (From 16 under way on,
 suggestions come in rounds, and a round waits until there is room for all of it.) So the run is a function of its
 settings, and a killed run that is resumed ends with the same ranking as one that was left alone. Everything needed for
-that is in the run directory: the suggestions in events.jsonl, and each training's own run under trainings/.
+that is in the run directory: the suggestions in events.jsonl, and each training's own run under bases/, trainings/
+and finals/ (finalists.py).
 
 With in_flight 0 the room that the executor has decides how many are under way, and an evaluation that would leave it
 empty for long is overtaken. Then the run also depends on the machines, but every suggestion is still what the search
@@ -27,15 +28,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.config import SearchConfig
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Executor, Report, Task
+from workflow_rl.finalists import LENGTHS, Finished, choose_finalists, final_config, final_start
 from workflow_rl.order_gp import Order
-from workflow_rl.ranking import follows
+from workflow_rl.ranking import Posterior
 from workflow_rl.run_store import Run, read_result
 from workflow_rl.search import make_search
 from workflow_rl.search_evaluation import EVALUATION, SUGGESTION, Evaluation, training_config
-from workflow_rl.search_result import Finished, search_result
+from workflow_rl.search_result import Done, search_result
 from workflow_rl.trainer import WorkflowResult, base_config
 from workflow_rl.workflow import unit_types
 
@@ -44,6 +47,7 @@ RESULT_KEYS = {item.name for item in fields(WorkflowResult)}
 ROUNDS = 8  # suggestions are made in rounds, so many to a full set of evaluations under way
 LATE, LATE_SECONDS = 0.5, 5.0  # mean trainings, or seconds, that room stays empty before evaluations are overtaken
 RESTARTED, MACHINES, RESUMED, OVERTAKEN = "restarted", "machines", "resumed", "overtaken"  # kinds of further events
+FINALISTS, FINAL = "finalists", "final"
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -73,8 +77,9 @@ class WorkflowSearch:
         self.visits: dict[Order, list[Evaluation]] = {}  # the same by workflow
         self.under_way: dict[int, Evaluation] = {}  # those not yet taken in, by number
         self.late: set[int] = set()  # those of them that are no longer waited for
-        self.compliance: dict[Order, list[float]] = {}  # of those taken in
+        self.obedience: dict[Order, list[Obedience]] = {}  # of those taken in
         self.bases: dict[int, dict[str, Any]] = {}
+        self.finals: dict[str, dict[str, Any]] = {}  # results of finalists' trainings, by name
         self.best: dict[str, Any] | None = None  # so far
         self._seconds_before, self._began = 0.0, time.perf_counter()
         self._idle_since: float | None = None
@@ -92,9 +97,35 @@ class WorkflowSearch:
             self._advance()
             while self.under_way:
                 self._hear(self.executor.report(SECONDS_BETWEEN_TICKS))
+            done = self._evaluated()
+            posterior = Posterior(unit_types(), [item.evaluated for item in done])
+            finished = self._finish(posterior) if self.config.finish else []
         finally:
             self.executor.close()
-        return search_result(self.run, self._finished(), [*self.bases.values()], self.seconds)
+        return search_result(self.run, posterior, done, finished, [*self.bases.values()], self.seconds)
+
+    def _finish(self, posterior: Posterior) -> list[Finished]:
+        """Trains the finalists to the end."""
+        config = self.config
+        chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists)
+        self.say({"kind": FINALISTS, "workflows": [",".join(one.order) for one in chosen], "seconds": self.seconds})
+        places = [(n, k, r) for n in reversed(LENGTHS) for k in range(len(chosen)) for r in range(config.replicates)]
+        names = {(n, k, r): f"final {k}-{r}-{n}" for n, k, r in places}  # the longest first: no core waits at the end
+        for (n, k, r), name in names.items():
+            start = str(self._base_path(r)) if final_start(config) == "general" else final_start(config)
+            task = final_config(config, chosen[k].order, r, n, start)
+            self.executor.submit(Task(name, self._final_path(k, r, n), task))
+        while len(self.finals) < len(names):
+            self._hear(self.executor.report(SECONDS_BETWEEN_TICKS))
+        replicates = range(config.replicates)
+        return [
+            Finished(
+                one,
+                {n: [self.finals[names[n, k, r]] for r in replicates] for n in LENGTHS},
+                {n: [self._final_path(k, r, n) for r in replicates] for n in LENGTHS},
+            )
+            for k, one in enumerate(chosen)
+        ]
 
     @property
     def width(self) -> int:
@@ -148,7 +179,8 @@ class WorkflowSearch:
 
     def _train_bases(self) -> None:
         """Where trainings start from a general policy: one per replicate, shared by all workflows."""
-        if self.config.train.warm_start != "general":
+        starts = [self.config.train.warm_start] + [final_start(self.config)] * self.config.finish
+        if "general" not in starts:
             return
         for replicate in range(self.config.replicates):
             config = base_config(training_config(self.config, "", 0, replicate))
@@ -168,6 +200,9 @@ class WorkflowSearch:
             self.run.log(news)
         elif report.kind == "done" and report.name.startswith("base"):
             self.bases[int(report.name.split()[1])] = report.value
+        elif report.kind == "done" and report.name.startswith("final"):
+            self.finals[report.name] = report.value
+            self.run.log({"kind": FINAL, "name": report.name, "seconds": self.seconds})
         elif report.kind == "done":
             index, replicate = map(int, report.name.split("-"))
             evaluation = self.evaluations[index]
@@ -276,24 +311,24 @@ class WorkflowSearch:
     def _observe(self, evaluation: Evaluation) -> None:
         found = evaluation.evaluated()
         self.search.observe(found.order, found.value, found.standard_error)
-        self.compliance.setdefault(found.order, []).append(found.compliance)
+        self.obedience.setdefault(found.order, []).append(found.obedience)
         del self.under_way[evaluation.index]
         self.late.discard(evaluation.index)
 
     def _best(self) -> dict[str, Any] | None:
         """The best workflow so far among those that are followed, as the process sees it."""
         threshold = self.config.train.compliance_threshold
-        followed = [order for order, values in self.compliance.items() if follows(values, threshold)]
+        followed = [order for order, each in self.obedience.items() if Obedience.pool(each).follows(threshold)]
         if not followed:
             return None
         means, sigmas = self.search.model().predict(followed)
         top = int(np.argmax(means))
         return {"workflow": ",".join(followed[top]), "mean": float(means[top]), "sigma": float(sigmas[top])}
 
-    def _finished(self) -> list[Finished]:
+    def _evaluated(self) -> list[Done]:
         """All evaluations with their trainings, in sequence."""
         return [
-            Finished(
+            Done(
                 e.suggested(),
                 e.outcome(),
                 e.evaluated(),
@@ -305,6 +340,9 @@ class WorkflowSearch:
 
     def _path(self, index: int, replicate: int) -> Path:
         return self.run.path / "trainings" / f"{index:03d}-{replicate}"
+
+    def _final_path(self, number: int, replicate: int, length: int) -> Path:
+        return self.run.path / "finals" / f"{number}-{replicate}-{length}"
 
     def _base_path(self, replicate: int) -> Path:
         return self.run.path / "bases" / f"{replicate}"

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order, pair_swaps
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.run_store import parse_json
 from workflow_rl.search import MOST_EXHAUSTIVE
+
+FOLLOWED = Obedience(1.0, 0.0, 1.0, 1.0, 0.0)  # every workflow of a table is ranked
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class WorkflowTable:
         """What the process makes of the whole table: the group of equals, and its pair effects."""
         errors = (self.evaluation_error,) * self.returns.shape[1]
         evaluated = [
-            Evaluated(o, tuple(r), errors, 1.0) for o, r in zip(self.orders, self.returns.tolist(), strict=True)
+            Evaluated(o, tuple(r), errors, FOLLOWED) for o, r in zip(self.orders, self.returns.tolist(), strict=True)
         ]
         posterior = Posterior(self.orders[0], evaluated)
         ranking = posterior.ranking(0.0)

@@ -85,7 +85,7 @@
       if (frame.fix.verdict === "violation") words += " was repaired, " + frame.fix.due + " was due";
     }
     fix.textContent = words;
-    fix.className = frame.fix ? frame.fix.verdict : "";
+    fix.className = frame.fix ? frame.fix.verdict.replace(" ", "-") : "";
     by("told-service").textContent = frame.service_down ? "down" : "running";
     data.hosts.forEach(function (name, h) {
       var node = by("host-" + h), level = frame.level[h], belief = frame.belief[h], decoys = frame.decoys[h];

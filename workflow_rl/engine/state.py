@@ -64,6 +64,7 @@ STATE_DTYPE = np.dtype(
         ("detected", np.int8),  # -1: not drawn
         ("irregular", np.int8),  # an outcome was forced that the rules do not allow here (chance.py)
         ("candidates", np.int16),  # hosts from which red picked its target
+        ("repaired", np.int16),  # hosts that were compromised before blue's action and not after it
     ],
     align=True,
 )
@@ -91,6 +92,7 @@ def reset_one(s: State, t: Tables) -> None:
     s.scanned, s.exploited, s.escalated, s.mapped = 0, 0, 0, 0
     s.subnets, s.swept = 1 << t.subnet[t.foothold], 0
     s.exploit, s.exploit_result, s.detected, s.candidates, s.irregular = NO_EXPLOIT, NO_RESULT, -1, 0, 0
+    s.repaired = 0
 
 
 @compiled

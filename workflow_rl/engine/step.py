@@ -46,7 +46,9 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
     host = wide(t.action_host[action])
     s.observation &= BELIEFS
     s.irregular = 0
+    held = compromised_hosts(s, t)
     decoy_host = host if act_blue(s, t, action) else NOBODY
+    s.repaired = held & ~compromised_hosts(s, t)
     found_malware = s.malware & t.analyses[action] != 0
 
     green = green_acts(s, t, chance)
@@ -137,6 +139,7 @@ def step_envs(
     final_observations: np.ndarray,
     compromised_before: np.ndarray | None,
     red_level: np.ndarray | None,
+    repaired: np.ndarray | None,
 ) -> int:
     """Plays one step of every environment with its own chance.
 
@@ -153,6 +156,7 @@ def step_envs(
         compromised_before: (n_envs, HOSTS) bool, written: hosts compromised before the step; None: not wanted.
         red_level: (n_envs, HOSTS) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset;
             None: not wanted.
+        repaired: (n_envs,) int16, written: hosts that blue's action freed of red; None: not wanted.
 
     Returns:
         The number of episodes that ended, or ``-1 - i`` if the action of environment i does not exist.
@@ -169,6 +173,8 @@ def step_envs(
         rewards[i] = step_one(s, t, actions[i], sample(s)) / 10.0
         if red_level is not None:
             levels(s, red_level[i])
+        if repaired is not None:
+            repaired[i] = s.repaired
         truncated[i] = s.step == max_steps
         if truncated[i]:
             ended += 1

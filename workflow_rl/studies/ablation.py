@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.studies.baselines import ENTERPRISE_FIRST, USER_FIRST, Ask, seeds, small
+from workflow_rl.studies.baselines import ENTERPRISE_FIRST, OBEDIENCE, USER_FIRST, Ask, seeds, small
 from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.statistics import paired, summary
+from workflow_rl.studies.statistics import difference, paired, summary
 
 RED = "bline"
 ORDERS = {"enterprise first": ENTERPRISE_FIRST, "user first": USER_FIRST}
-STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0)
-PER_FIX = (0.3, 1.0, 5.0)
-EPISODES = 200  # per environment of the trainings from scratch: 4 million transitions
-FIGURES = ("mean_return", "compliance", "counted_fixes", "transitions", "seconds")
+STRENGTHS = {"penalty": (0.0, 5.0, 10.0, 20.0, 40.0), "potential": (10.0, 30.0, 100.0)}
+LENGTHS = (350, 700, 1400)
+STARTS = (30, 100)
+EPISODES = 350  # per environment of the trainings from scratch: 7 million transitions
+FIGURES = ("mean_return", *OBEDIENCE, "transitions", "seconds")
 
 
 def ablation(ask: Ask, quick: bool) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def ablation(ask: Ask, quick: bool) -> dict[str, Any]:
         "orders": ORDERS,
         "episodes": _episodes(quick),
         "strength": _strength(ask, quick),
+        "length": _length(ask, quick),
         "early_stopping": _early_stopping(ask, quick),
         "conditioning": _conditioning(ask, quick),
         "warm_start": _warm_start(ask, quick),
@@ -40,36 +42,44 @@ def _values(order: str, seed: int, quick: bool) -> dict[str, Any]:
     return {"workflow": order, "red_agent": RED, "seed": seed} | small(quick)
 
 
-def _trained(ask: Ask, quick: bool, order: str, **values: Any) -> dict[str, Any]:
-    """Figures of one setting over all seeds, on fresh games."""
-    cells = [
-        Cell("train", {"preset": "workflow", "values": _values(order, seed, quick) | values}) for seed in seeds(quick)
-    ]
-    found = ask(cells)
-    return {name: summary([one[name] for one in found]) for name in FIGURES}
-
-
-def _of_orders(ask: Ask, quick: bool, **values: Any) -> dict[str, Any]:
-    return {name: _trained(ask, quick, order, **values) for name, order in ORDERS.items()}
+def _of_orders(ask: Ask, quick: bool, preset: str = "workflow", **values: Any) -> dict[str, Any]:
+    """Figures of one setting over all seeds for each order, on fresh games."""
+    found: dict[str, Any] = {}
+    for name, order in ORDERS.items():
+        every = [_values(order, seed, quick) | values for seed in seeds(quick)]
+        rows = ask([Cell("train", {"preset": preset, "values": own}) for own in every])
+        found[name] = {figure: summary([row[figure] for row in rows]) for figure in FIGURES}
+        found[name]["followed"] = sum(row["followed"] for row in rows)
+    return found
 
 
 def _strength(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Alignment reward of several strengths, by the change of the rate and by the fix; from scratch, no early stop."""
-    episodes = _episodes(quick)
-    same = {"warm_start": "none", "max_episodes": episodes, "min_episodes": episodes}
-    strengths, bonuses = (STRENGTHS[:2], PER_FIX[:1]) if quick else (STRENGTHS, PER_FIX)
+    """Alignment reward of both kinds and several strengths, as the default training but shorter."""
     return {
-        "potential": {f"{s:g}": _of_orders(ask, quick, alignment_lambda=s, **same) for s in strengths},
-        "per-fix": {f"{s:g}": _of_orders(ask, quick, alignment_lambda=s, alignment="per-fix", **same) for s in bonuses},
+        kind: {
+            f"{s:g}": _of_orders(ask, quick, alignment=kind, alignment_lambda=s, max_episodes=_episodes(quick))
+            for s in (strengths[:1] if quick else strengths)
+        }
+        for kind, strengths in STRENGTHS.items()
     }
 
 
+def _length(ask: Ask, quick: bool) -> dict[str, Any]:
+    """The default training for half, once and twice its length: does the effect of the order stay?"""
+    lengths = (5, 6) if quick else LENGTHS
+    found: dict[str, Any] = {str(n): _of_orders(ask, quick, max_episodes=n) for n in lengths}
+    first, second = ORDERS
+    for row in found.values():
+        row["effect"] = difference(row[first]["mean_return"]["values"], row[second]["mean_return"]["values"])
+    return found
+
+
 def _early_stopping(ask: Ask, quick: bool) -> dict[str, Any]:
-    """The default training, stopped when the order is followed, and with all its episodes."""
+    """The documents' training, stopped when the order is followed, and with all its episodes."""
     most = 6 if quick else 50
     found: dict[str, Any] = {
-        "on": _by_start(ask, quick, {"min_episodes": 5, "max_episodes": most}),
-        "off": _by_start(ask, quick, {"min_episodes": most, "max_episodes": most}),
+        "on": _of_orders(ask, quick, "parallel-200", max_episodes=most),
+        "off": _of_orders(ask, quick, "parallel-200", max_episodes=most, patience=most),
     }
     found["gain_of_going_on"] = {
         name: paired(found["off"][name]["mean_return"]["values"], found["on"][name]["mean_return"]["values"])
@@ -78,26 +88,14 @@ def _early_stopping(ask: Ask, quick: bool) -> dict[str, Any]:
     return found
 
 
-def _by_start(ask: Ask, quick: bool, values: dict[str, Any], start: str = "universal") -> dict[str, Any]:
-    """Each seed from its own universal policy, where it starts from one."""
-    found: dict[str, Any] = {}
-    for name, order in ORDERS.items():
-        cells = []
-        for seed in seeds(quick):
-            own = _values(order, seed, quick)
-            own["warm_start"] = f"universal:{seed}" if start == "universal" else start
-            cells.append(Cell("train", {"preset": "workflow", "values": own | values}))
-        rows = ask(cells)
-        found[name] = {figure: summary([row[figure] for row in rows]) for figure in FIGURES}
-        found[name]["followed"] = sum(row["compliance"] >= 0.95 for row in rows)
-    return found
-
-
 def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Ways to start, with the same number of episodes and no early stop; the start's own training is not counted."""
-    most = 5 if quick else 50
-    budget = {"min_episodes": most, "max_episodes": most} | ({"warm_updates": 2} if quick else {})
-    return {start: _by_start(ask, quick, budget, start) for start in ("universal", "general", "none")}
+    """Ways to start, with the same number of updates; those of the general training are not counted."""
+    episodes = _episodes(quick)
+    starts = {"none": ("none", 0)} | {f"general, {n} updates": ("general", n) for n in ((2,) if quick else STARTS)}
+    return {
+        name: _of_orders(ask, quick, max_episodes=episodes, warm_start=start, warm_updates=updates)
+        for name, (start, updates) in starts.items()
+    }
 
 
 def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
@@ -109,7 +107,7 @@ def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
         "min_episodes": episodes,
         "n_eval_episodes": 2 if quick else 100,
     }
-    names = ("mean_return", "compliance", "worst_compliance", "followed", "counted_fixes", "seconds")
+    names = ("mean_return", "compliance", "worst_compliance", "followed", "repairs", "seconds")
     found: dict[str, Any] = {"episodes": episodes}
     for told in (True, False):
         cells = [Cell("train_untold", {"values": values | {"seed": seed}, "told": told}) for seed in seeds(quick)]
@@ -119,23 +117,17 @@ def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Whole searches with real trainings: strategies at equal evaluations, early stopping at equal transitions.
+    """Whole searches with real trainings but no finalists: strategies at equal evaluations.
 
-    An order counts by the class that 600 trainings of all orders found to matter: enterprise before user or not.
+    An order counts by the class that the table of all orders found to matter: enterprise before user or not.
     """
     evaluations = 2 if quick else 12
-    common = ["--replicates", "2", "--red-agent", RED] + (
-        ["--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
-    )
+    common = ["--red-agent", RED, "--no-finish"] + (["--n-envs", "20", "--n-eval-episodes", "20"] if quick else [])
     plans = {
         name: ["--strategy", name, "--n-workflows", str(evaluations)] for name in ("gp-ucb", "random", "round-robin")
     }
     if quick:
         del plans["random"], plans["round-robin"]
-    plans["gp-ucb, no early stop"] = [
-        "--strategy", "gp-ucb", "--n-workflows", str(max(1, evaluations // 10)),
-        "--min-episodes", "6" if quick else "50", "--max-episodes", "6" if quick else "50",
-    ]  # fmt: skip
     found: dict[str, Any] = {"evaluations": evaluations}
     cells = {
         name: [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from workflow_rl.config import CHALLENGE_LENGTHS, make_config
+from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.games import over_seeds
@@ -22,7 +22,9 @@ AS_SB3 = {
     "minibatch": SB3["batch_size"], "epochs": SB3["n_epochs"], "lr": 3e-4, "gae_lambda": 0.95, "max_grad_norm": 0.5,
     "entropy": 0.0, "anneal": False, "normalise_returns": False, "normalise_advantages": True,
 }  # fmt: skip
+SHORT = {"n_envs": 20, "max_episodes": 500, "epochs": 10, "lr": 0.003}  # 1 million transitions, in small batches
 SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
+OBEDIENCE = ("compliance", "kept", "repairs", "idle_fixes")
 RULES = ("sleep", "random", "reactive-restore", "expert", "champion")
 
 
@@ -36,18 +38,16 @@ def small(quick: bool) -> dict[str, int]:
     return {"n_envs": 20, "n_eval_episodes": 20} if quick else {}
 
 
-def general_cell(red: str, seed: int, quick: bool, episodes: int = 3000) -> Cell:
+def general_cell(red: str, seed: int, quick: bool, **more: Any) -> Cell:
     """A general policy; studies share these trainings."""
-    values = {"red_agent": red, "seed": seed, "max_episodes": 5 if quick else episodes}
+    values = {"red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {}) | more
     return Cell("train", {"preset": "general", "values": values | small(quick)})
 
 
 def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
-    """A policy that follows an order: trained as a general one, from scratch, but for the alignment reward."""
-    episodes = 5 if quick else 3000
-    values = {"workflow": order, "red_agent": red, "seed": seed, "alignment_lambda": 30.0}
-    values |= {"max_episodes": episodes, "min_episodes": episodes}
-    return Cell("train", {"preset": "general", "values": values | small(quick)})
+    """A policy that follows an order, as ``workflow-rl train --workflow`` makes it."""
+    values = {"workflow": order, "red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {})
+    return Cell("train", {"preset": "workflow", "values": values | small(quick)})
 
 
 def as_sb3_cell(red: str, seed: int, quick: bool) -> Cell:
@@ -58,8 +58,8 @@ def as_sb3_cell(red: str, seed: int, quick: bool) -> Cell:
 
 def search_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     """A training as the default search makes it."""
-    values = {"workflow": order, "red_agent": red, "seed": seed, "warm_start": f"universal:{seed}"}
-    return Cell("train", {"preset": "workflow", "values": values | small(quick)})
+    values = {"workflow": order, "red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {})
+    return Cell("train", {"preset": "search", "values": values | small(quick)})
 
 
 def games_cell(blue: str, games: int, workflow: str = "") -> Cell:
@@ -74,11 +74,12 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
     rows = _rules(ask, games) | _greedy(ask, games)
     names: dict[str, tuple[str, Callable[[str, int], Cell]]] = {
         "general": ("", lambda red, seed: general_cell(red, seed, quick)),
-        "general-short": ("", lambda red, seed: general_cell(red, seed, quick, SB3_EPISODES)),
+        "general-short": ("", lambda red, seed: general_cell(red, seed, quick, **SHORT)),
         "general-as-sb3": ("", lambda red, seed: as_sb3_cell(red, seed, quick)),
         "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order": (ENTERPRISE_FIRST, lambda red, seed: order_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
+        "searched-user-first": (USER_FIRST, lambda red, seed: search_cell(USER_FIRST, red, seed, quick)),
     }
     ask([cell(red, seed) for _, cell in names.values() for red in FOES for seed in seeds(quick)])  # all at once
     for name, (workflow, cell) in names.items():
@@ -86,10 +87,9 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
         played = {red: ask([games_cell(one["policy"], games, workflow) for one in trained[red]]) for red in FOES}
         rows[name] = _learned(played, trained)
     rows["sb3"] = _sb3(ask, games, quick)
-    rows["universal"] = _universal(ask, games, quick)
     batch = SB3["n_envs"] * SB3["n_steps"]
     settings = {
-        "general-short": {"batch": batch, "minibatch": batch, "epochs": make_config("general").epochs},
+        "general-short": {"batch": 2000, "minibatch": 2000, "epochs": SHORT["epochs"]},
         "sb3": {"batch": batch, "minibatch": SB3["batch_size"], "epochs": SB3["n_epochs"]},
     }
     return {
@@ -119,7 +119,7 @@ def _greedy(ask: Ask, games: int) -> dict[str, Any]:
         rows[f"greedy-{variant}"] = {
             "cells": {red: _cells_of_games(by_foe[red]["games"][red]) for red in FOES}
             | {"sleep": _cells_of_games(by_foe["bline"]["games"]["sleep"])},
-            "compliance": {red: summary([by_foe[red]["games"][red]["compliance"]]) for red in FOES},
+            **{name: {red: summary([by_foe[red]["games"][red][name]]) for red in FOES} for name in OBEDIENCE},
             "by_workflow": {red: by_foe[red]["by_workflow"] for red in FOES},
             "best": {red: by_foe[red]["best"] for red in FOES},
             "games": arguments["games"],
@@ -139,8 +139,8 @@ def _learned(played: dict[str, list[Any]], trained: dict[str, list[Any]]) -> dic
     everyone = [one for red in FOES for one in played[red]]
     row["cells"]["sleep"] = {str(n): over_seeds(everyone, "sleep", n) for n in CHALLENGE_LENGTHS}
     if all("compliance" in one[red] for red in FOES for one in played[red]):
-        row["compliance"] = {red: summary([one[red]["compliance"] for one in played[red]]) for red in FOES}
-        row["counted_fixes"] = {red: summary([one[red]["counted_fixes"] for one in played[red]]) for red in FOES}
+        for name in OBEDIENCE:
+            row[name] = {red: summary([one[red][name] for one in played[red]]) for red in FOES}
     return row
 
 
@@ -149,29 +149,6 @@ def _sb3(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
     common = {"transitions": transitions, "settings": SB3, "games": games, "games_seed": GAMES_SEED}
     trained = {red: ask([Cell("train_sb3", {"red": red, "seed": s} | common) for s in seeds(quick)]) for red in FOES}
     return _learned({red: [one["games"] for one in trained[red]] for red in FOES}, trained)
-
-
-def _universal(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
-    """The policies that come along; their training is that of benchmarks/results/universal.json."""
-    each, some = (2, {"every": 30}) if quick else (games // 20, {})
-    cells = [
-        Cell(
-            "play_universal",
-            {"number": n, "red": red, "reds": [red, "sleep"], "games": each, "seed": GAMES_SEED} | some,
-        )
-        for red in FOES
-        for n in seeds(quick)
-    ]
-    found = ask(cells)
-    played = {red: found[i * len(seeds(quick)) : (i + 1) * len(seeds(quick))] for i, red in enumerate(FOES)}
-    row: dict[str, Any] = {
-        "games_of_each_order": each,
-        "cells": {red: {str(n): over_seeds(played[red], red, n) for n in CHALLENGE_LENGTHS} for red in FOES},
-        "compliance": {red: summary([one[red]["compliance"] for one in played[red]]) for red in FOES},
-        "worst_compliance": {red: min(one[red]["worst_compliance"] for one in played[red]) for red in FOES},
-    }
-    row["cells"]["sleep"] = {str(n): over_seeds(found, "sleep", n) for n in CHALLENGE_LENGTHS}
-    return row
 
 
 def _answers(rows: dict[str, Any]) -> dict[str, Any]:
@@ -189,6 +166,7 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
             "compliance": rows["order"]["compliance"][red],
             "within_interval_of_general": bool(general["low"] <= rows["order"]["cells"][red]["100"]["iqm"]),
             "order": difference(values("order"), values("order-user-first")),
+            "order_searched": difference(values("order-as-searched"), values("searched-user-first")),
             "sb3": difference(values("general-short"), values("sb3")),
             "as_sb3": difference(values("general-as-sb3"), values("sb3")),
         }

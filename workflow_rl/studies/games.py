@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.compliance import Compliance
+from workflow_rl.compliance import FACTS, Compliance, Obedience
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
 from workflow_rl.env import CageVectorEnv
@@ -19,7 +19,6 @@ from workflow_rl.evaluation import Policy, cell_of, view_of
 from workflow_rl.scenario import RED_AGENTS, Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.statistics import summary
-from workflow_rl.train_task import UNIVERSAL_POLICIES
 from workflow_rl.views import with_view
 from workflow_rl.workflow import Workflow, all_workflows
 
@@ -39,7 +38,7 @@ def play_games(
 ) -> dict[str, Any]:
     """Mean return over the first steps of each game, and compliance in the first 100 with a workflow.
 
-    ``{"returns": {length: {mean, standard_error, ...}}, "compliance": ..., "counted_fixes": ...}``
+    ``{"returns": {length: {mean, standard_error, ...}}}`` and the fields of :class:`Obedience`.
     """
     seeds = np.random.SeedSequence([seed, EVALUATION, RED_AGENTS.index(red)]).generate_state(games, np.uint64)
     generator = np.random.default_rng([seed, EVALUATION, RED_AGENTS.index(red), 1])
@@ -57,8 +56,7 @@ def play_games(
         "returns": {str(n): asdict(cell_of(column)) for n, column in zip(lengths, returns.T, strict=True)}
     }
     if workflow:
-        rates = np.where(counts["counted"] > 0, counts["compliant"] / np.maximum(counts["counted"], 1), 0.0)
-        result |= {"compliance": float(rates.mean()), "counted_fixes": float(counts["counted"].mean())}
+        result |= asdict(Obedience.of(counts))
     return result
 
 
@@ -72,7 +70,7 @@ def _play_batch(
         _, rewards, _, _, infos = envs.step(blue(envs.packed_observations, generator))
         total += rewards
         if workflow and step <= max(CHALLENGE_LENGTHS):
-            compliance.update(infos["fixed_unit_type"], infos["compromised_before"])
+            compliance.update(*(infos[name] for name in FACTS))
         for column, length in enumerate(lengths):
             if step == length:
                 returns[:, column] = total
@@ -127,8 +125,6 @@ def play(
     name: str | Path = blue
     if blue.startswith("cell:"):
         name = place.with_name(f"{blue.removeprefix('cell:')}.safetensors")
-    elif blue.startswith("universal:"):
-        name = UNIVERSAL_POLICIES / f"universal-{blue.removeprefix('universal:')}.safetensors"
     order = Workflow.parse(workflow) if workflow else None
     policy = blue_named(name, workflow, made_for or edition, any_edition=isinstance(name, Path))
     chosen = lengths or list(CHALLENGE_LENGTHS)
@@ -156,27 +152,6 @@ def play_greedy(place: Path, reds: list[str], games: int, seed: int) -> dict[str
                 for other in RED_AGENTS
             }
             found.setdefault(red, {})[variant] = {"by_workflow": means, "best": best, "games": judged}
-    return found
-
-
-def play_universal(
-    place: Path, number: int, red: str, reds: list[str], games: int, seed: int, every: int = 1
-) -> dict[str, Any]:
-    """A universal policy that comes along, as the mean over all workflows, or ``every`` so many; ``games`` of each."""
-    found: dict[str, Any] = {}
-    for other in reds:
-        played = [
-            play(place, f"universal:{red}-{number}", [other], games, seed + i, workflow=str(workflow))[other]
-            for i, workflow in enumerate(all_workflows()[::every])
-        ]
-        found[other] = {
-            "returns": {
-                str(n): {"mean": float(np.mean([one["returns"][str(n)]["mean"] for one in played]))}
-                for n in CHALLENGE_LENGTHS
-            },
-            "compliance": float(np.mean([one["compliance"] for one in played])),
-            "worst_compliance": min(one["compliance"] for one in played),
-        }
     return found
 
 

@@ -17,9 +17,6 @@ section names its command and what it does not show. A return is the sum of the 
 would be a network that nobody touched and nobody had to repair. Where a defender was trained, a figure is the
 interquartile mean over seeds with its 95 % bootstrap interval in brackets; for rules, which have no seed, the interval is
 that of their games. (With five seeds such an interval holds the truth in about nine of ten cases.) Where nothing else is said: current edition, 100 steps, {machine}.
-
-The trainings behind this page were made by the learner before [decision 0012](decisions/0012-time-limit.md), which took the time limit for the end of the game.
-[How a training update works](training.md) has figures of the present one.
 """
 
 

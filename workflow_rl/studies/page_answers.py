@@ -23,27 +23,32 @@ def _obedience(files: Files) -> str:
         one = found["answers"][red]
         general, ordered = rows["general"]["cells"][red]["100"], rows["order"]["cells"][red]["100"]
         cost = one["obedience"]
-        within = "within" if one["within_interval_of_general"] else "not within"
         verdict = "cannot be told apart" if not cost["clear"] else "gains" if cost["difference"] > 0 else "costs"
+        kept = number(rows["order"]["kept"][red]["iqm"], 3)
         parts.append(
-            f"against {name} the policy that follows its order (compliance {number(one['compliance']['iqm'], 3)}) has "
-            f"{span(ordered)} and the general one {span(general)}: {within} the interval of the general one, obedience "
+            f"against {name} the policy that follows enterprise first (compliance {number(one['compliance']['iqm'], 3)}, kept {kept}) has "
+            f"{span(ordered)} and the general one {span(general)}: obedience "
             f"{'and freedom ' if not cost['clear'] else ''}{verdict} ({signed(cost)})"
         )
-    return f"* **What does obedience cost?** At equal transitions, {'; '.join(parts)}."
+    return (
+        f"* **What does obedience cost?** {'; '.join(parts)}. What it costs to obey the other order is the next answer."
+    )
 
 
 def _order(files: Files) -> str:
-    line, meander = files.figures("workflow_table_bline"), files.figures("workflow_table_meander")
-    long = files.figures("study_baselines")["answers"]
-    pair, *others = line["pairs"]
+    long, parts = files.figures("study_baselines")["answers"], []
+    worst = files.figures("study_limit")["bline"]["current"]["cost_of_the_worst_order"]
+    for red, name in FOES.items():
+        table_ = files.figures(f"workflow_table_{red}")
+        first, *others = table_["pairs"]
+        parts.append(
+            f"Against {name}, over all {table_['workflows']} orders, each trained {table_['replicates']} times to the end: "
+            f"{first['first']} before {first['second']} is worth {_effect(first)}; {_others(others, 'other pair')} Enterprise first less user first in "
+            f"five trainings: {signed(long[red]['order'])}, and {signed(long[red]['order_searched'])} after the search's short ones."
+        )
     return (
-        f"* **Which order is best?** Against B_line every order with {pair['first']} before {pair['second']}: worth "
-        f"{_effect(pair)} over all {line['workflows']} orders, each trained {line['replicates']} times as the search does; "
-        f"{line['ranking']['n_equal_to_best']} orders cannot be told from the best, and {_others(others, 'other pair')} Between two such "
-        "orders, each trained from scratch with the transitions of a general policy, it is "
-        f"{signed(long['bline']['order'])}: {_clear(long['bline']['order'])}. Against Meander {_others(meander['pairs'], 'pair')} "
-        f"With long trainings {signed(long['meander']['order'])}."
+        f"* **Which order is best?** {' '.join(parts)} To a defender that sees everything the worst order costs "
+        f"{number(worst, 2)} against B_line: the rest of the effect is what trained defenders do not see or have not learned."
     )
 
 
@@ -59,12 +64,6 @@ def _others(pairs: list[dict[str, Any]], noun: str) -> str:
         return f"these show an effect: {words}."
     most = max(pairs, key=lambda pair: float(abs(pair["effect"] / pair["standard_error"])))
     return f"no {noun} shows an effect; the nearest to one is {most['first']} before {most['second']}, {_effect(most)}."
-
-
-def _clear(found: dict[str, Any]) -> str:
-    if found["clear"] and found["difference"] > 0:
-        return "clear"
-    return "not clear, so that long trainings may learn to do without the better order"
 
 
 def _environments(files: Files) -> str:

@@ -18,6 +18,7 @@ from workflow_rl.studies.page_parts import (
     table,
 )
 
+KEPT = ("compliance", "kept")
 ROWS = {
     "sleep": "never does anything",
     "random": "random actions",
@@ -28,10 +29,10 @@ ROWS = {
     "general-as-sb3": "our PPO with its settings, as many transitions",
     "general-short": "general PPO, as many transitions",
     "general": "general PPO",
-    "universal": "universal policy, mean of all orders",
-    "order-as-searched": "follows the best order, as the search trains",
-    "order": "follows the best order, trained as general PPO",
-    "order-user-first": "the same with user first",
+    "order-as-searched": "follows enterprise first, as the search's first stage trains",
+    "searched-user-first": "follows user first, as the search's first stage trains",
+    "order": "follows enterprise first, trained to the end",
+    "order-user-first": "follows user first, trained to the end",
     "expert": "expert: rules with a memory",
     "champion": "champion: learned, with a memory",
 }
@@ -134,35 +135,47 @@ def baselines(files: Files) -> str:
     """The main table."""
     found = files.figures("study_baselines")
     rows = [_baseline(files, name, found["rows"][name]) for name in ROWS]
-    columns = ["defender", "B_line 30", "50", "100", "Meander 30", "50", "100", "Sleep", "compliance", "training, s"]
-    transitions = found["rows"]["general"]["transitions"]["bline"]
+    columns = [
+        "defender",
+        "B_line 30",
+        "50",
+        "100",
+        "Meander 30",
+        "50",
+        "100",
+        "Sleep",
+        "compliance",
+        "kept",
+        "training, s",
+    ]
+    transitions = found["rows"]["general"]["transitions"]
     short = found["rows"]["sb3"]["transitions"]["bline"]
     sb3 = found["answers"]
     return (
         "## Baselines\n\nReturns after so many steps, with the distance to the limit. Learned rows: trained against the "
         f"opponent of the column, {found['rows']['general']['cells']['bline']['100']['seeds']} seeds each, "
-        f"{transitions / 1e6:.0f} million transitions where nothing else is said; Sleep: all of them. Compliance: "
+        f"{_millions(transitions)} million transitions where nothing else is said; Sleep: all of them. Compliance and kept: "
         f"against B_line, against Meander. {found['games']:,} games each, of the greedy rule "
-        f"{found['rows']['greedy-restore']['games']:,}, of the universal policies {found['rows']['universal']['games_of_each_order']} "
-        "of each order. Training: two at a time on two cores.\n\n"
+        f"{found['rows']['greedy-restore']['games']:,}. Training: two at a time on two cores.\n\n"
         + table(columns, rows)
         + f"\n{_greedy_words(found['rows'])} At equal transitions "
         f"({short / 1e6:.0f} million) our PPO less stable-baselines3's is {signed(sb3['bline']['sb3'], 1)} against B_line and "
-        f"{signed(sb3['meander']['sb3'], 1)} against Meander with the settings of our preset, which are made for large batches "
-        f"and take {_gradients(found, 'general-short')} gradient steps in that time; with stable-baselines3's settings "
-        f"({_gradients(found, 'sb3')} steps) {signed(sb3['bline']['as_sb3'], 1)} and {signed(sb3['meander']['as_sb3'], 1)} (there "
-        "remain how the network starts, Adam's constants, and the scaling of advantages by batch and not by minibatch). What our preset is made "
-        "for is time: see the last column. The best order, which was found against B_line, is "
-        f"`{found['orders'][0]}`, the other one `{found['orders'][1]}`.\n\n"
+        f"{signed(sb3['meander']['sb3'], 1)} against Meander with our settings for so few (20 environments, {_gradients(found, 'general-short')} "
+        f"gradient steps); with stable-baselines3's settings ({_gradients(found, 'sb3')} steps) {signed(sb3['bline']['as_sb3'], 1)} and "
+        f"{signed(sb3['meander']['as_sb3'], 1)}. Enterprise first is `{found['orders'][0]}`, user first `{found['orders'][1]}`.\n\n"
         + about(
             files,
             "baselines",
-            "stable-baselines3 with settings that were searched for, or with sixty million transitions, which would take "
-            "hours; its settings are its defaults but for the batch. Champion, expert and the universal policies were "
-            "not trained anew here. Five seeds give rough intervals. Seconds of training are rough: those of stable-baselines3 "
-            "and of the policies that follow an order were taken while other work ran beside, those of general PPO were not.",
+            "stable-baselines3 with settings that were searched for, or with as many transitions as the longer rows; its "
+            "settings are its defaults but for the batch. Champion and expert were not trained anew here. Five seeds give "
+            "rough intervals. Seconds of training are rough: other work ran beside.",
         )
     )
+
+
+def _millions(transitions: dict[str, int]) -> str:
+    """Of both trainings."""
+    return " and ".join(f"{transitions[red] / 1e6:.0f}" for red in FOES)
 
 
 def _baseline(files: Files, name: str, row: dict[str, Any]) -> list[str]:
@@ -172,15 +185,14 @@ def _baseline(files: Files, name: str, row: dict[str, Any]) -> list[str]:
             one = row["cells"][red][length]
             figure = span(one) if length == "100" else number(one["iqm"])
             cells.append(f"{figure} {below(one['iqm'], files.limit('current', red, length))}")
-    kept = row.get("compliance")
-    compliance = ", ".join(number(kept[red]["iqm"], 3) for red in FOES) if kept else ""
+    kept = [", ".join(number(row[name][red]["iqm"], 3) for red in FOES) if name in row else "" for name in KEPT]
     seconds = row.get("seconds")
     spent = (
         ", ".join(number(one, 0 if one >= 10 else 1) for one in (seconds[red]["iqm"] for red in FOES))
         if seconds
         else ""
     )
-    return [ROWS[name], *cells, number(row["cells"]["sleep"]["100"]["iqm"]), compliance, spent]
+    return [ROWS[name], *cells, number(row["cells"]["sleep"]["100"]["iqm"]), *kept, spent]
 
 
 def robustness(files: Files) -> str:
@@ -192,10 +204,10 @@ def robustness(files: Files) -> str:
         for name, row in found["rows"].items():
             cells = row[condition]
             figures = [_score(files, condition, red, cells[red]["100"]) for red in ("bline", "meander", "mix")]
-            kept = cells.get("compliance")
-            figures.append(", ".join(number(kept[red]["iqm"], 2) for red in FOES) if kept else "")
+            kept = [", ".join(number(cells[k][red]["iqm"], 2) for red in FOES) if k in cells else "" for k in KEPT]
+            figures += kept
             rows.append([name.replace("bline", "B_line").replace("meander", "Meander"), *figures])
-        columns = ["defender", "B_line", "Meander", "half of each", "compliance"]
+        columns = ["defender", "B_line", "Meander", "half of each", *KEPT]
         parts.append(f"**{condition[0].upper()}{condition[1:]}**, 100 steps:\n\n{table(columns, rows)}")
     lengths = found["lengths"]
     rows = [

@@ -70,5 +70,6 @@ def _figures(played: list[dict[str, Any]], lengths: tuple[int, ...], ordered: bo
         means, errors = (both[0] + other[0]) / 2, np.hypot(both[1], other[1]) / 2
         figures[MIX][str(n)] = of_games(means[0], errors[0]) if len(played) == 1 else summary(means.tolist())
     if ordered:
-        figures["compliance"] = {red: summary([one[red]["compliance"] for one in played]) for red in RED_AGENTS[:2]}
+        for name in ("compliance", "kept"):
+            figures[name] = {red: summary([one[red][name] for one in played]) for red in RED_AGENTS[:2]}
     return figures

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.compliance import Obedience
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.statistics import summary
@@ -84,7 +85,7 @@ def at_seconds(curve: dict[str, Any], seconds: float) -> dict[str, Any]:
 def steadily_followed(curve: dict[str, Any]) -> list[dict[str, Any]]:
     """The looks at which the order was followed, and still was at the next one."""
     pairs = pairwise(curve["looks"])
-    return [one for one, after in pairs if min(one["compliance"], after["compliance"]) >= FOLLOWED]
+    return [one for one, after in pairs if all(Obedience.read(look).follows(FOLLOWED) for look in (one, after))]
 
 
 def first_followed(curve: dict[str, Any], at_least: float = -np.inf) -> dict[str, Any] | None:
@@ -101,7 +102,7 @@ def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict
     for name, looks in budgets.items():
         row[name] = {
             figure: summary([one[figure] for one in looks])
-            for figure in ("mean_return", "compliance", "counted_fixes", "transitions", "seconds")
+            for figure in ("mean_return", "compliance", "kept", "repairs", "idle_fixes", "transitions", "seconds")
         }
     firsts = [first_followed(curve) for curve in curves]
     reached = [one for one in firsts if one]

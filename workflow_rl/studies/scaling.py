@@ -32,7 +32,6 @@ def scaling(ask: Ask, quick: bool) -> dict[str, Any]:
 def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
     """One seed alone for time and memory, in a process of its own; three seeds until the order is followed."""
     values = {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "n_envs": n_envs, "max_episodes": 10**6}
-    values |= {"min_episodes": 5, "alignment_lambda": 100.0}
     common = {"preset": "parallel-200", "games": 20 if quick else 200, "first_look": 1000 if quick else 20_000}
     seconds = 0.2 if quick else 5.0
     fixed = common | {"values": values | {"seed": 0}, "transitions": 1, "seconds": seconds, "games": 0}
@@ -59,9 +58,8 @@ def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
 def _search(ask: Ask, quick: bool) -> dict[str, Any]:
     """The same search with several numbers of processes; medians of three."""
     evaluations = 2 if quick else 10
-    options = ["--n-workflows", str(evaluations), "--red-agent", RED, "--replicates", "2" if quick else "4"]
-    options += ["--min-episodes", "5" if quick else "50", "--max-episodes", "6" if quick else "50"]
-    options += ["--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
+    options = ["--n-workflows", str(evaluations), "--red-agent", RED, "--no-finish"]
+    options += ["--max-episodes", "6", "--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
     found: dict[str, Any] = {}
     jobs = JOBS[:1] if quick else JOBS
     for n in jobs:

@@ -5,7 +5,7 @@ from typing import Any
 
 from workflow_rl.studies import bline_limit as exact
 from workflow_rl.studies import meander_estimate as estimate
-from workflow_rl.studies.games import play, play_greedy, play_universal
+from workflow_rl.studies.games import play, play_greedy
 from workflow_rl.studies.searches import search
 from workflow_rl.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
 
@@ -15,7 +15,6 @@ __all__ = [
     "meander_estimate",
     "play",
     "play_greedy",
-    "play_universal",
     "search",
     "train",
     "train_sb3",

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from workflow_rl.collect import Collector
+from workflow_rl.compliance import Obedience
 from workflow_rl.config import TrainConfig, make_config
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.policy_evaluation import Evaluation
@@ -81,8 +82,8 @@ def train_untold(place: Path, values: dict[str, Any], told: bool) -> dict[str, A
             training.step()
         seconds = time.perf_counter() - began
         found = training.evaluate(config.n_eval_episodes, (LOOK,))
-    followed = sum(cell.compliance >= config.compliance_threshold for cell in found.by_workflow.values())
-    figures = {"followed": followed, "worst_compliance": found.worst_compliance, "seconds": seconds}
+    followed = sum(cell.obedience.follows(config.compliance_threshold) for cell in found.by_workflow.values())
+    figures = {"followed": followed, "worst_compliance": found.worst.compliance, "seconds": seconds}
     return _figures(found) | figures
 
 
@@ -110,7 +111,7 @@ def watch_training(
         seconds: of collecting and learning, at least so many.
         first_look: in transitions.
         games: of each look; 0: none, for games take memory.
-        steady: stop when two looks in a row had this compliance, if not 0.
+        steady: stop when the order was followed by this threshold at two looks in a row, if not 0.
         most_seconds: stop then in any case.
     """
     config = make_config(preset, **values)
@@ -133,7 +134,8 @@ def watch_training(
                     next_look *= 2
                 while marks[0] <= spent:
                     marks.pop(0)
-                if over or (steady and min(one["compliance"] for one in looks[-2:]) >= steady and len(looks) > 1):
+                followed = len(looks) > 1 and all(Obedience.read(one).follows(steady) for one in looks[-2:])
+                if over or (steady and followed):
                     break
     return {
         "looks": looks, "updates": training.update, "transitions": made, "seconds": spent,
@@ -152,8 +154,7 @@ def _figures(found: Evaluation) -> dict[str, Any]:
     return {
         "mean_return": found.mean_return,
         "standard_error": found.standard_error,
-        "compliance": found.compliance,
-        "counted_fixes": found.counted_fixes,
+        **asdict(found.obedience),
     }
 
 

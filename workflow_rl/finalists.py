@@ -1,0 +1,182 @@
+"""The second stage of a search: which workflows are trained to the end, and what their trainings say.
+
+The finalists are the best workflow of the first stage and, for each of the priorities that seem to matter most, the
+workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from scratch,
+once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the difference in return
+between the best finalist and the one that reverses it. It matters if that difference is clear after both lengths, and
+the longer trainings have kept at least half of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t
+
+from workflow_rl.collect import derive_seeds
+from workflow_rl.compliance import Obedience
+from workflow_rl.config import SearchConfig, TrainConfig, make_config
+from workflow_rl.order_gp import Order
+from workflow_rl.ranking import CONFIDENCE, PairEffect, Posterior
+
+SEED_OF_FINAL = 44  # purpose, see derive_seeds
+FINISH_EPISODES = {"bline": 350, "": 1000}  # by opponent; "" is any other
+LENGTHS = (1, 2)  # times as long
+LEARNING = (
+    "lr", "entropy", "anneal", "epochs", "minibatch", "gamma", "clip", "gae_lambda", "normalise_advantages",
+    "normalise_returns",
+)  # fmt: skip
+STAYS = 0.5  # share of an effect that must be left after twice the training
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A workflow to be finished; ``pair`` is the priority of the best one that it reverses, () for the best itself."""
+
+    order: Order
+    pair: tuple[str, ...] = ()
+
+
+def choose_finalists(posterior: Posterior, threshold: float, number: int) -> list[Finalist]:
+    """The best workflow, and the best ones with the priorities reversed that seem to matter most."""
+    best = posterior.ranking(threshold)[0].order
+    orders = list(permutations(posterior.items))
+    means = dict(zip(orders, posterior.gp.predict(orders)[0].tolist(), strict=True))
+    found = [Finalist(best)]
+    for effect in posterior.pair_effects():
+        first, second = sorted((effect.first, effect.second), key=best.index)
+        reversed_ = [order for order in orders if order.index(second) < order.index(first)]
+        rival = max(reversed_, key=lambda order: (means[order], order))
+        if len(found) < number and rival not in [one.order for one in found]:
+            found.append(Finalist(rival, (first, second)))
+    return found
+
+
+def final_start(config: SearchConfig) -> str:
+    """Where finalists' trainings start: ``none``, or from the ``general`` policies that the search trains first."""
+    return make_config("workflow", red_agent=config.train.red_agent).warm_start
+
+
+def final_config(config: SearchConfig, order: Order, replicate: int, length: int, start: str) -> TrainConfig:
+    """Settings of a finalist's training from ``start``: the search's task, learned as the preset ``workflow`` does."""
+    train = config.train
+    red = train.red_agent if train.red_agent in FINISH_EPISODES else ""
+    episodes = (config.finish_episodes or FINISH_EPISODES[red]) * length
+    seed = int(derive_seeds(train.seed, (SEED_OF_FINAL, replicate), 1)[0] >> np.uint64(1))
+    preset = make_config("workflow", red_agent=train.red_agent)
+    return replace(
+        train, workflow=",".join(order), seed=seed, warm_start=start, max_episodes=episodes, min_episodes=episodes,
+        patience=0, **{name: getattr(preset, name) for name in LEARNING},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finalist with the results and directories of its trainings, by length: a list over replicates each."""
+
+    finalist: Finalist
+    results: dict[int, list[dict[str, Any]]]
+    paths: dict[int, list[Path]]
+
+    def mean(self, length: int) -> float:
+        """Mean return of the trainings of a length."""
+        return float(np.mean([result["mean_return"] for result in self.results[length]]))
+
+    @property
+    def obedience(self) -> Obedience:
+        """That of the longest trainings."""
+        return Obedience.pool([Obedience.read(result) for result in self.results[LENGTHS[-1]]])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the finished trainings say: the finalists, best first, and what the priorities are worth."""
+
+    rows: list[dict[str, Any]]
+    pairs: list[PairEffect]
+    best: Finished | None  # None if no finalist is followed
+
+
+def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) -> Verdict:
+    """Compares the finalists.
+
+    Two trainings of one workflow differ by chance; how much is seen in all pairs of them together. With one replicate
+    it is what the process learned about the trainings of the first stage.
+    """
+    spreads = [np.var([r["mean_return"] for r in one.results[n]], ddof=1) for one in finished for n in LENGTHS
+               if len(one.results[n]) > 1]  # fmt: skip
+    replicates = len(finished[0].results[LENGTHS[0]])
+    noise = math.sqrt(float(np.mean(spreads))) if spreads else posterior.gp.training_noise
+    freedom = len(spreads) * (replicates - 1) or math.inf
+    error = noise * math.sqrt(2 / replicates)
+    clear = float(t.ppf(1 - (1 - CONFIDENCE) / 2 / max(1, len(finished) - 1), freedom)) * error
+    followed = {one.finalist: one.obedience.follows(threshold) for one in finished}
+    first = finished[0]
+    pairs = []
+    for one in finished[1:]:
+        short, long = (first.mean(n) - one.mean(n) for n in LENGTHS)
+        stays = min(abs(short), abs(long)) > clear and short * long > 0 and abs(long) >= STAYS * abs(short)
+        names = one.finalist.pair if long >= 0 else one.finalist.pair[::-1]
+        weight = next(pair.weight for pair in posterior.pair_effects() if {pair.first, pair.second} == {*names})
+        matters = stays and followed[first.finalist] and followed[one.finalist]
+        sign = 1 if long >= 0 else -1
+        rival = ",".join(one.finalist.order)
+        pairs.append(PairEffect(names[0], names[1], abs(long), error, weight, matters, sign * short, rival))
+    ranked = sorted(finished, key=lambda one: (not followed[one.finalist], -one.mean(LENGTHS[-1])))
+    rows = [_row(one, noise, followed[one.finalist]) for one in ranked]
+    best = ranked[0] if followed[ranked[0].finalist] else None
+    return Verdict(rows, sorted(pairs, key=lambda pair: -pair.effect), best)
+
+
+def _row(one: Finished, noise: float, followed: bool) -> dict[str, Any]:
+    """A finalist for people and programs."""
+    last = one.results[LENGTHS[-1]]
+    own = one.obedience
+    return {
+        "workflow": ",".join(one.finalist.order),
+        "reverses": " before ".join(one.finalist.pair),
+        "mean_return": one.mean(LENGTHS[-1]),
+        "standard_error": noise / math.sqrt(len(last)),
+        "half_as_long": one.mean(LENGTHS[0]),
+        "followed": followed,
+        "compliance": own.compliance,
+        "compliance_error": own.compliance_error,
+        "kept": own.kept,
+        "repairs": own.repairs,
+        "idle_fixes": own.idle_fixes,
+        "updates": last[0]["updates"],
+    }
+
+
+def settle(
+    posterior: Posterior, ranking: list[dict[str, Any]], finished: Sequence[Finished], threshold: float
+) -> tuple[dict[str, Any], Verdict | None]:
+    """What a search found: best, equal_to_best, finalists, pair_weights; by the finalists, if there are any.
+
+    ``ranking`` are the rows of the first stage as dictionaries; workflow, follows and equal_to_best are looked at.
+    """
+    effects = posterior.pair_effects()
+    verdict = judge(finished, posterior, threshold) if finished else None
+    if verdict is None:
+        best = ranking[0]["workflow"] if ranking[0]["follows"] else None
+        equal = [row["workflow"] for row in ranking if best and row["follows"] and row["equal_to_best"]]
+    else:
+        best = ",".join(verdict.best.finalist.order) if verdict.best else None
+        settled = [{pair.first, pair.second} for pair in verdict.pairs]
+        others = [replace(pair, matters=False) for pair in effects if {pair.first, pair.second} not in settled]
+        effects = [*verdict.pairs, *others]
+        equal = [row["workflow"] for row in ranking if best and row["follows"] and _keeps(row["workflow"], effects)]
+    found = {"best": best, "equal_to_best": equal, "finalists": verdict.rows if verdict else []}
+    return found | {"pair_weights": [asdict(pair) for pair in effects]}, verdict
+
+
+def _keeps(workflow: str, effects: list[PairEffect]) -> bool:
+    """Has a workflow all priorities that matter?"""
+    order = workflow.split(",")
+    return all(order.index(pair.first) < order.index(pair.second) for pair in effects if pair.matters)
