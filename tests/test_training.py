@@ -169,7 +169,7 @@ def test_one_lucky_batch_is_not_obedience() -> None:
     training = Training(small(workflow=WORKFLOW, patience=0, max_episodes=50), "main", None)
     reasons, asked = stops(training, [(1.0, -1.0)] * 7, followed=False)
     assert reasons == [None] * 7
-    assert asked == [5, 6, 7]
+    assert asked == [2, 3, 4, 5, 6, 7]  # from min_episodes on
 
 
 def test_with_patience_a_followed_workflow_is_trained_until_its_return_stops_rising() -> None:
@@ -340,7 +340,7 @@ def test_a_trained_policy_can_be_evaluated_and_used_as_a_warm_start(tmp_path: Pa
     held.close()
     table = run_json("evaluate", tmp_path / "run", "--episodes", "20", "--red-agent", "bline")
     assert set(table["cells"]["bline"]) == {"30", "50", "100"}
-    assert 0 <= table["compliance"]["bline"]["compliance"] <= 1
+    assert 0 <= table["obedience"]["bline"]["compliance"] <= 1
     again = train_workflow(small(workflow=WORKFLOW, warm_start=str(tmp_path / "run")))
     assert again.updates <= result.updates
     assert (tmp_path / "run" / "progress.csv").read_text("utf-8").startswith("phase,update,episodes,return")
@@ -352,8 +352,8 @@ def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
     assert run("train", *arguments, "--run-dir", tmp_path / "run").returncode == 0
     event = read_events(tmp_path / "run")[-1]
     for name in (
-        "return", "alignment", "total", "compliance", "compliance_spread", "counted_fixes", "violations", "entropy",
-        "kl", "seconds_collect", "seconds_update", "transitions_per_s", "cpu_share", "memory_mb",
+        "return", "alignment", "total", "compliance", "kept", "repairs", "idle_fixes", "violations", "entropy", "kl",
+        "seconds_collect", "seconds_update", "transitions_per_s", "cpu_share", "memory_mb",
     ):  # fmt: skip
         assert event[name] is not None
     assert list((tmp_path / "run" / "tensorboard").rglob("events.out.tfevents.*"))
@@ -387,7 +387,14 @@ def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
         (["--universal", "--n-envs", "8"], "n_envs 8 is too small for 120 workflows"),
         (["--path", "fast", "--minibatch", "64"], "path 'fast' works on the full batch"),
         (["--warm-start", "general"], "a warm start needs a workflow"),
-        (["--workflow", WORKFLOW, "--hidden", "32"], "hidden is 32, but the warm start's layers have a width of 64"),
+        (
+            ["--workflow", WORKFLOW, "--warm-start", str(DATA / "universal.safetensors"), "--hidden", "32"],
+            "hidden is 32, but the warm start's layers have a width of 64",
+        ),
+        (["--workflow", WORKFLOW, "--warm-start", "universal"], "warm_start 'universal' is gone"),
+        (["--alignment", "per-fix"], "unknown alignment 'per-fix'; allowed: penalty, potential."),
+        (["--alignment-lambda", "nan"], "alignment_lambda must be from 0 to 1e+06, not nan."),
+        (["--alignment-lambda", "-3"], "alignment_lambda must be from 0 to 1e+06, not -3.0."),
         (["--seed", "99999999999999999999999"], "seed must be at most"),
         (["--n-envs", "100000000"], "n_envs must be at most 1000000"),
         (["--min-episodes", "9000"], "min_episodes 9000 is larger than max_episodes"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import DATA as TEST_DATA
 from tests.conftest import require
 from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
@@ -170,7 +171,7 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
     words = "the warm start has view memory with host-decoy actions, but view plain with full actions was asked for."
     assert_refused(run("train", "--workflow", order, "--warm-start", path, cwd=tmp_path), words)
     with pytest.raises(UserError, match="the warm start has view plain with full actions, but view memory with full"):
-        check_task(make_config(workflow=order, view="memory"))
+        check_task(make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")))
     with pytest.raises(UserError, match="who imitates it needs one: use --view memory"):
         check_task(make_config("general", imitate_updates=1))
     assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, memory.")

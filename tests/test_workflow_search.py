@@ -312,10 +312,8 @@ class Scripted(OrderSearch):
         return Suggestion(self.orders[number], None, None, None, "told") if number < len(self.orders) else None
 
 
-def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is_still_under_way(
-    tmp_path: Path,
-) -> None:
-    config = make_search_config(**(SMALL | {"n_workflows": 3}))
+def test_a_revisit_trains_anew_from_the_same_start_with_other_chance(tmp_path: Path) -> None:
+    config = make_search_config(**(SMALL | {"n_workflows": 3, "finish": False}))
     run_ = Run.create(tmp_path / "run", config)
     search = WorkflowSearch(run_, WorkerPool(2, tmp_path / "workers.log"))
     order, other = all_workflows()[0].order, all_workflows()[119].order
@@ -326,8 +324,7 @@ def test_a_revisit_goes_on_with_the_policies_of_the_visit_before_also_if_that_is
     for replicate in range(2):
         before = read_config(tmp_path / "run" / "trainings" / f"000-{replicate}")
         after = read_config(tmp_path / "run" / "trainings" / f"001-{replicate}")
-        assert before.warm_start == str(tmp_path / "run" / "bases" / str(replicate))
-        assert after.warm_start == str(tmp_path / "run" / "trainings" / f"000-{replicate}")
+        assert before.warm_start == after.warm_start == str(tmp_path / "run" / "bases" / str(replicate))
         assert after.seed != before.seed
     assert read_config(tmp_path / "run" / "trainings" / "002-0").warm_start == str(tmp_path / "run" / "bases" / "0")
 

@@ -22,7 +22,9 @@ def figures(data: dict[str, Any]) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     if data.get("ranking"):
         found |= {"ranking": ranking(data), "pairs": pairs(data), "progress": progress(data), "map": order_map(data)}
-    found |= {f"curve-{curve}": curves(data, curve) for curve in CURVES if has_curve(data, curve)}
+    found |= {f"curve-{curve}": curves(data["trainings"], curve) for curve in CURVES if has_curve(data, curve)}
+    if data.get("finalists"):
+        found["finals"] = curves(data["finals"], "return")
     if np.any(data["violations"]["counts"]):
         found["violations"] = violations(data)
     return found
@@ -171,23 +173,24 @@ def order_map(data: dict[str, Any]) -> Figure:
     return {"data": [every, seen], "layout": layout}
 
 
-def curves(data: dict[str, Any], curve: str) -> Figure:
-    """One measure of all trainings over their updates; trainings of a workflow have one colour."""
+def curves(trainings: list[dict[str, Any]], curve: str) -> Figure:
+    """One measure of trainings over their updates; trainings of a workflow have one colour."""
     colours: dict[str, str] = {}
     traces = []
-    for training in data["trainings"]:
+    mode = "lines+markers" if all(len(one["updates"]) <= 100 for one in trainings) else "lines"
+    for training in trainings:
         name = training["workflow"] or "no workflow"
         first = name not in colours
         colour = colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
         traces.append(
             {
-                "type": "scatter", "mode": "lines+markers", "name": name, "legendgroup": name, "showlegend": first,
+                "type": "scatter", "mode": mode, "name": name, "legendgroup": name, "showlegend": first,
                 "x": training["updates"], "y": training["curves"][curve], "line": {"color": colour, "width": 1.5},
                 "marker": {"size": 4},
                 "hovertemplate": f"{name}<br>{training['name']}, update %{{x}}: %{{y:.3f}}<extra></extra>",
             }
         )  # fmt: skip
-    longest = max(len(one["updates"]) for one in data["trainings"])
+    longest = max(len(one["updates"]) for one in trainings)
     layout = {
         "xaxis": {"title": {"text": "update"}, "dtick": 1} if longest <= 25 else {"title": {"text": "update"}},
         "yaxis": {"title": {"text": curve}},

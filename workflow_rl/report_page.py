@@ -15,6 +15,7 @@ from workflow_rl.story import ACTIVITIES, BELIEFS, LEVELS
 _DATA = Path(__file__).parent / "data"
 _CAPTIONS = {
     "ranking": "Posterior mean of each evaluated workflow with its 95 % interval for comparisons within this run.",
+    "finals": "Return of the training batches of the finalists.",
     "pairs": "What it is worth to repair the first unit type before the second; grey: not clearly more than nothing.",
     "progress": "What the process expected (with one deviation), the bound by which it chose, and what was found.",
     "map": "All workflows, near if they disagree on few pairs; to the right more is expected. Some share a place.",

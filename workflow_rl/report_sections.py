@@ -80,11 +80,12 @@ def _finalists(data: dict[str, Any]) -> str:
     if not data.get("finalists"):
         return ""
     words = (
-        "The best workflow of the short trainings, and the best ones with a priority reversed, trained from scratch to "
+        "The best workflow of the short trainings, and the best ones with a priority reversed, trained to "
         "the end. A priority matters if its effect is clear after both lengths and at least half of it stays."
     )
     caption = "Finalists after the longer training; ± one standard error of their mean"
-    return f'<p class="note">{words}</p>' + table(caption, ["workflow", *FINALIST_COLUMNS], finalist_rows(data))
+    listed = table(caption, ["workflow", *FINALIST_COLUMNS], finalist_rows(data))
+    return f'<p class="note">{words}</p>{listed}{plot("finals")}'
 
 
 def static_ranking(data: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 An *evaluation* of a workflow is ``replicates`` independent trainings; its value is their mean return. Replicate r of
 every workflow starts from the same policy and plays the same games, so what remains between workflows is the workflows.
-A re-visit goes on with the policies of the visit before, on new games.
+A re-visit is as good as a first one: new trainings from the same start, with other chance.
 
 Evaluations are taken in in the sequence of their suggestions, whichever finished first: suggestion i is made from the
 evaluations 0 .. i - in_flight, those in between being pending, however many processes work. (From 16 under way on,
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -74,7 +75,7 @@ class WorkflowSearch:
         config = self.config
         self.search = make_search(config.strategy, unit_types(), config.train.seed, config.gp_beta, config.n_initial)
         self.evaluations: list[Evaluation] = []
-        self.visits: dict[Order, list[Evaluation]] = {}  # the same by workflow
+        self.visits: Counter[Order] = Counter()  # the same by workflow
         self.under_way: dict[int, Evaluation] = {}  # those not yet taken in, by number
         self.late: set[int] = set()  # those of them that are no longer waited for
         self.obedience: dict[Order, list[Obedience]] = {}  # of those taken in
@@ -205,10 +206,7 @@ class WorkflowSearch:
             self.run.log({"kind": FINAL, "name": report.name, "seconds": self.seconds})
         elif report.kind == "done":
             index, replicate = map(int, report.name.split("-"))
-            evaluation = self.evaluations[index]
-            evaluation.results[replicate] = report.value
-            for again in self.visits[evaluation.suggestion.order][evaluation.visit + 1 :][:1]:
-                self._submit(again)
+            self.evaluations[index].results[replicate] = report.value
         if self.evaluations and report.kind in ("done", MACHINES):
             self._advance()
         self.say(news)
@@ -270,8 +268,7 @@ class WorkflowSearch:
         found = self.search.suggest(number, [evaluation.suggestion.order for evaluation in self.under_way.values()])
         self._more = len(found) == number
         for suggestion in found:
-            visit = len(self.visits.get(suggestion.order, []))
-            self._add(Evaluation(len(self.evaluations), suggestion, visit))
+            self._add(Evaluation(len(self.evaluations), suggestion, self.visits[suggestion.order]))
         new = self.evaluations[len(self.evaluations) - len(found) :]
         self.run.log(*(evaluation.suggested() for evaluation in new))  # a round is kept whole, so it is the same one
         for evaluation in new:
@@ -280,19 +277,14 @@ class WorkflowSearch:
 
     def _add(self, evaluation: Evaluation) -> None:
         self.evaluations.append(evaluation)
-        self.visits.setdefault(evaluation.suggestion.order, []).append(evaluation)
+        self.visits[evaluation.suggestion.order] += 1
         self.under_way[evaluation.index] = evaluation
 
     def _submit(self, evaluation: Evaluation) -> None:
-        """Gives out the trainings of an evaluation, a re-visit's as soon as the visit before is done."""
+        """Gives out the trainings of an evaluation."""
         workflow, visit = ",".join(evaluation.suggestion.order), evaluation.visit
-        same = self.visits[evaluation.suggestion.order][:visit]
         for replicate in sorted({*range(self.config.replicates)} - evaluation.results.keys() - evaluation.submitted):
             start = str(self._base_path(replicate)) if self.config.train.warm_start == "general" else ""
-            if same:
-                if replicate not in same[-1].results:
-                    continue
-                start = str(self._path(same[-1].index, replicate))
             config = training_config(self.config, workflow, visit, replicate, start)
             self.executor.submit(
                 Task(f"{evaluation.index}-{replicate}", self._path(evaluation.index, replicate), config)
