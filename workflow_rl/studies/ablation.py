@@ -122,7 +122,9 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
     An order counts by the class that the table of all orders found to matter: enterprise before user or not.
     """
     evaluations = 2 if quick else 12
-    common = ["--red-agent", RED, "--no-finish"] + (["--n-envs", "20", "--n-eval-episodes", "20"] if quick else [])
+    common = ["--red-agent", RED, "--no-finish"] + (
+        ["--n-envs", "20", "--n-eval-episodes", "20", "--warm-updates", "1"] if quick else []
+    )
     plans = {
         name: ["--strategy", name, "--n-workflows", str(evaluations)] for name in ("gp-ucb", "random", "round-robin")
     }

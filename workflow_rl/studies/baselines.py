@@ -35,7 +35,7 @@ def seeds(quick: bool) -> range:
 
 def small(quick: bool) -> dict[str, int]:
     """Settings that make a training of a quick form short."""
-    return {"n_envs": 20, "n_eval_episodes": 20} if quick else {}
+    return {"n_envs": 20, "n_eval_episodes": 20, "warm_updates": 1} if quick else {}
 
 
 def general_cell(red: str, seed: int, quick: bool, **more: Any) -> Cell:

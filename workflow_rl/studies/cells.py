@@ -26,7 +26,7 @@ from workflow_rl.run_store import commit, hold, parse_json, write_atomically
 
 Say = Callable[[str], None]
 
-VERSION = 2  # part of every key; to be raised when learner, presets, rules or tasks change, so that no old cell is used
+VERSION = 3  # part of every key; to be raised when learner, presets, rules or tasks change, so that no old cell is used
 
 
 @dataclass(frozen=True)

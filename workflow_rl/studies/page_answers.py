@@ -36,19 +36,19 @@ def _obedience(files: Files) -> str:
 
 
 def _order(files: Files) -> str:
-    long, parts = files.figures("study_baselines")["answers"], []
-    worst = files.figures("study_limit")["bline"]["current"]["cost_of_the_worst_order"]
-    for red, name in FOES.items():
-        table_ = files.figures(f"workflow_table_{red}")
-        first, *others = table_["pairs"]
-        parts.append(
-            f"Against {name}, over all {table_['workflows']} orders, each trained {table_['replicates']} times to the end: "
-            f"{first['first']} before {first['second']} is worth {_effect(first)}; {_others(others, 'other pair')} Enterprise first less user first in "
-            f"five trainings: {signed(long[red]['order'])}, and {signed(long[red]['order_searched'])} after the search's short ones."
-        )
+    long, worst = files.figures("study_baselines")["answers"], files.figures("study_limit")["bline"]["current"]
+    line = files.figures("workflow_table_bline")
+    first, *others = line["pairs"]
+    parts = [
+        f"against {name} {signed(long[red]['order'])}, and {signed(long[red]['order_searched'])} after the search's short trainings"
+        for red, name in FOES.items()
+    ]
     return (
-        f"* **Which order is best?** {' '.join(parts)} To a defender that sees everything the worst order costs "
-        f"{number(worst, 2)} against B_line: the rest of the effect is what trained defenders do not see or have not learned."
+        f"* **Which order is best?** Against B_line, over all {line['workflows']} orders, each trained {line['replicates']} times to the end: "
+        f"{first['first']} before {first['second']} is worth {_effect(first)}; {_others(others, 'other pair')} Enterprise first less user first, "
+        f"five trainings of each to the end: {'; '.join(parts)}. To a defender that sees everything the worst order costs "
+        f"{number(worst['cost_of_the_worst_order']['100'], 2)} against B_line: the rest of the effect is what trained defenders do not see or have "
+        "not learned."
     )
 
 

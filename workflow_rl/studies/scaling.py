@@ -59,7 +59,9 @@ def _search(ask: Ask, quick: bool) -> dict[str, Any]:
     """The same search with several numbers of processes; medians of three."""
     evaluations = 2 if quick else 10
     options = ["--n-workflows", str(evaluations), "--red-agent", RED, "--no-finish"]
-    options += ["--max-episodes", "6", "--n-envs", "20", "--n-eval-episodes", "20"] if quick else []
+    options += (
+        ["--max-episodes", "6", "--n-envs", "20", "--n-eval-episodes", "20", "--warm-updates", "1"] if quick else []
+    )
     found: dict[str, Any] = {}
     jobs = JOBS[:1] if quick else JOBS
     for n in jobs:
