@@ -89,7 +89,7 @@ class TestQuickForms:
         self, quick: dict[str, dict[str, Any]]
     ) -> None:
         rows = quick["baselines"]["figures"]["rows"]
-        for name in ("general", "order", "order-user-first", "order-as-searched", "sb3", "universal"):
+        for name in ("general", "order", "order-user-first", "order-as-searched", "searched-user-first", "sb3"):
             cell = rows[name]["cells"]["bline"]["100"]
             assert cell["seeds"] == len(cell["values"]) == 2
             assert cell["low"] <= cell["iqm"] <= cell["high"]
@@ -163,6 +163,7 @@ def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Pat
                 found = {"difference": difference_, "low": low, "high": high, "clear": low > 0 or high < 0}
                 figures["answers"][red]["obedience"] = found
                 figures["answers"][red]["order"] = found
+                figures["answers"][red]["order_searched"] = found
 
         return change
 
@@ -170,10 +171,9 @@ def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Pat
         changed(copied, "baselines", obedience(*figures)) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
     )
     assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
-    assert "not clear, so that long trainings" in dear
+    assert "against B_line -3.00 [-4.00, -2.00], and -3.00 [-4.00, -2.00] after the search's short trainings" in dear
     assert "obedience and freedom cannot be told apart (+0.00 [-1.00, +1.00])" in free
     assert "obedience gains (+2.00 [+1.00, +3.00])" in better
-    assert "it is +2.00 [+1.00, +3.00]: clear." in better
 
 
 def test_verdicts_on_the_documents_claims_follow_from_the_figures(copied: Path) -> None:
@@ -333,8 +333,10 @@ def test_games_do_not_depend_on_how_many_are_played_side_by_side(monkeypatch: py
 
 
 def curve(*looks: tuple[int, float, float, float]) -> dict[str, Any]:
+    """Looks of transitions, seconds, return, and compliance, which kept is equal to."""
     names = ("transitions", "seconds", "mean_return", "compliance")
-    return {"looks": [dict(zip(names, look, strict=True)) for look in looks]}
+    about = {"compliance_error": 0.01, "repairs": 3.0, "idle_fixes": 5.0}
+    return {"looks": [dict(zip(names, look, strict=True)) | about | {"kept": look[-1]} for look in looks]}
 
 
 def test_an_order_is_followed_once_two_looks_in_a_row_say_so() -> None:

@@ -15,7 +15,7 @@ ORDERS = {"enterprise first": ENTERPRISE_FIRST, "user first": USER_FIRST}
 STRENGTHS = {"penalty": (0.0, 5.0, 10.0, 20.0, 40.0), "potential": (10.0, 30.0, 100.0)}
 LENGTHS = (350, 700, 1400)
 STARTS = (30, 100)
-EPISODES = 350  # per environment of the trainings from scratch: 7 million transitions
+EPISODES = 200  # per environment of the trainings that are compared: 4 million transitions
 FIGURES = ("mean_return", *OBEDIENCE, "transitions", "seconds")
 
 
@@ -100,7 +100,7 @@ def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
 
 def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
     """One policy for all 120 orders, told its order or not; and one order alone, where telling is of no use."""
-    episodes = 5 if quick else 400
+    episodes = 5 if quick else 150
     values = {
         "red_agent": RED,
         "max_episodes": episodes,
@@ -121,7 +121,7 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
 
     An order counts by the class that the table of all orders found to matter: enterprise before user or not.
     """
-    evaluations = 2 if quick else 12
+    evaluations = 2 if quick else 8
     common = ["--red-agent", RED, "--no-finish"] + (
         ["--n-envs", "20", "--n-eval-episodes", "20", "--warm-updates", "1"] if quick else []
     )

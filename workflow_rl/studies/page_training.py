@@ -36,7 +36,7 @@ def rollout(files: Files) -> str:
     return (
         "## Rollouts\n\nThe documents' ways to fill a batch, with their own settings, from scratch, one order, B_line. Equal "
         "transitions, equal seconds of collecting and learning (two trainings side by side), and the first of two looks in a row "
-        "at which the order is followed in 200 fresh games; looks come at doubled transitions and at 1, 2, 5, 10, 20 s, so that "
+        "at which the order is followed in 200 fresh games; looks come at doubled transitions and at 1, 2, 5, 10 s, so that "
         "such times are good to a factor of two.\n\n"
         + table(columns, rows)
         + "\n**Gradients.** How much the gradient of one batch varies, for the same policy: root of the mean squared "

@@ -21,7 +21,7 @@ KINDS = {  # the documents' ways to fill a batch: environments, steps of each be
     "500 environments": (500, 100),
 }
 RED, FOLLOWED, REFERENCE = "bline", 0.95, "200 environments"
-TRANSITIONS, SECONDS, FIRST_LOOK = 1_280_000, 20.0, 20_000
+TRANSITIONS, SECONDS, FIRST_LOOK = 1_280_000, 10.0, 20_000
 HELD_AFTER = (5, 25, 50)  # updates of the training whose gradients are measured
 
 

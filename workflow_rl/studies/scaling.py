@@ -14,7 +14,7 @@ from workflow_rl.studies.statistics import summary
 RED = "bline"
 SIZES = (1, 4, 16, 64, 200, 1024, 4096)
 JOBS = (1, 2, 4)
-FOLLOWED, MOST_SECONDS = 0.95, 40.0
+FOLLOWED, MOST_SECONDS = 0.95, 20.0
 
 
 def scaling(ask: Ask, quick: bool) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
 
 
 def _search(ask: Ask, quick: bool) -> dict[str, Any]:
-    """The same search with several numbers of processes; medians of three."""
+    """The same search with several numbers of processes; medians of two."""
     evaluations = 2 if quick else 10
     options = ["--n-workflows", str(evaluations), "--red-agent", RED, "--no-finish"]
     options += (
@@ -65,7 +65,7 @@ def _search(ask: Ask, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     jobs = JOBS[:1] if quick else JOBS
     for n in jobs:
-        cells = [{"options": options, "jobs": n, "repeat": repeat} for repeat in range(1 if quick else 3)]
+        cells = [{"options": options, "jobs": n, "repeat": repeat} for repeat in range(1 if quick else 2)]
         rows = ask([Cell("search", arguments, alone=not quick) for arguments in cells])
         found[str(n)] = {"trainings": rows[0]["trainings"], "evaluations": rows[0]["evaluations"]}
         for name in ("wall_seconds", "training_seconds"):
