@@ -18,10 +18,6 @@ ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"  # the order tha
 USER_FIRST = "user,op_host,op_server,enterprise,defender"  # and one of those that it finds worst
 GAMES_SEED = 20_261_117  # nothing is chosen by these games
 SB3 = {"n_envs": 200, "n_steps": 100, "batch_size": 1000, "n_epochs": 10}  # all else is its own default
-AS_SB3 = {
-    "minibatch": SB3["batch_size"], "epochs": SB3["n_epochs"], "lr": 3e-4, "gae_lambda": 0.95, "max_grad_norm": 0.5,
-    "entropy": 0.0, "anneal": False, "normalise_returns": False, "normalise_advantages": True,
-}  # fmt: skip
 SHORT = {"n_envs": 20, "max_episodes": 500, "epochs": 10, "lr": 0.003}  # 1 million transitions, in small batches
 SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
 OBEDIENCE = ("compliance", "kept", "repairs", "idle_fixes")
@@ -50,12 +46,6 @@ def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     return Cell("train", {"preset": "workflow", "values": values | small(quick)})
 
 
-def as_sb3_cell(red: str, seed: int, quick: bool) -> Cell:
-    """Our PPO with the settings that stable-baselines3 has: is it the program or are it the settings?"""
-    values = {"red_agent": red, "seed": seed, "max_episodes": 5 if quick else SB3_EPISODES} | AS_SB3
-    return Cell("train", {"preset": "general", "values": values | small(quick)})
-
-
 def search_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
     """A training as the default search makes it."""
     values = {"workflow": order, "red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {})
@@ -75,7 +65,6 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
     names: dict[str, tuple[str, Callable[[str, int], Cell]]] = {
         "general": ("", lambda red, seed: general_cell(red, seed, quick)),
         "general-short": ("", lambda red, seed: general_cell(red, seed, quick, **SHORT)),
-        "general-as-sb3": ("", lambda red, seed: as_sb3_cell(red, seed, quick)),
         "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order": (ENTERPRISE_FIRST, lambda red, seed: order_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
@@ -168,6 +157,5 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
             "order": difference(values("order"), values("order-user-first")),
             "order_searched": difference(values("order-as-searched"), values("searched-user-first")),
             "sb3": difference(values("general-short"), values("sb3")),
-            "as_sb3": difference(values("general-as-sb3"), values("sb3")),
         }
     return answers

@@ -26,7 +26,6 @@ ROWS = {
     "greedy-restore": "greedy rule, best order: restores the host of highest priority that looks compromised",
     "greedy-remove": "the same, but Remove where it looks like user access",
     "sb3": "general PPO by stable-baselines3",
-    "general-as-sb3": "our PPO with its settings, as many transitions",
     "general-short": "general PPO, as many transitions",
     "general": "general PPO",
     "order-as-searched": "follows enterprise first, as the search's first stage trains",
@@ -161,8 +160,7 @@ def baselines(files: Files) -> str:
         + f"\n{_greedy_words(found['rows'])} At equal transitions "
         f"({short / 1e6:.0f} million) our PPO less stable-baselines3's is {signed(sb3['bline']['sb3'], 1)} against B_line and "
         f"{signed(sb3['meander']['sb3'], 1)} against Meander with our settings for so few (20 environments, {_gradients(found, 'general-short')} "
-        f"gradient steps); with stable-baselines3's settings ({_gradients(found, 'sb3')} steps) {signed(sb3['bline']['as_sb3'], 1)} and "
-        f"{signed(sb3['meander']['as_sb3'], 1)}. Enterprise first is `{found['orders'][0]}`, user first `{found['orders'][1]}`.\n\n"
+        f"gradient steps; stable-baselines3 takes {_gradients(found, 'sb3')}). Enterprise first is `{found['orders'][0]}`, user first `{found['orders'][1]}`.\n\n"
         + about(
             files,
             "baselines",
