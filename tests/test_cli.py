@@ -185,4 +185,4 @@ def test_the_help_of_train_explains_every_setting_and_preset() -> None:
         assert f"--{item.name.replace('_', '-')}" in shown
         assert item.metadata["help"].split(";")[0].split(" ... ")[0][:30] in shown
     for name in PRESETS:
-        assert f"{name}:" in shown
+        assert f"{name}:" in shown.replace("- ", "-")  # a line may end within a name

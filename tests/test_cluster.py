@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import DATA, ROOT
 from tests.helpers import Here, assert_refused, run
 from tests.ray_cluster import (
     add_node,
@@ -39,10 +39,11 @@ pytestmark = pytest.mark.needs("ray")
 
 SMALL: dict[str, Any] = {
     "n_workflows": 8, "replicates": 1, "n_initial": 3, "n_envs": 20, "max_episodes": 100, "min_episodes": 100,
-    "steady_updates": 1, "n_eval_episodes": 20,
+    "warm_updates": 2, "epochs": 4, "n_eval_episodes": 20, "finalists": 2, "finish_episodes": 3,
+    "compliance_threshold": 0.0,  # so short a training keeps no order
 }  # fmt: skip
 NEW_PROCESS: dict[str, Any] = {"PYTHONHASHSEED": "0"}  # not a fork of this one, which may be connected to Ray
-FIGURES = ("best", "equal_to_best", "ranking", "pair_weights", "transitions")
+FIGURES = ("best", "equal_to_best", "finalists", "ranking", "pair_weights", "transitions")
 
 
 def options(**values: Any) -> list[str]:
@@ -109,10 +110,15 @@ def assert_whole(path: Path) -> None:
     events = read_events(path)
     for kind in ("suggestion", "evaluation"):
         assert sorted(event["index"] for event in events if event["kind"] == kind) == list(range(8))
-    trainings = sorted((path / "trainings").iterdir())
-    assert [training.name for training in trainings] == [f"{i:03d}-0" for i in range(8)]
-    for training in trainings:
-        here = path / "here" / training.name
+    names = {
+        "bases": ["0"],
+        "finals": ["0-0-1", "0-0-2", "1-0-1", "1-0-2"],
+        "trainings": [f"{i:03d}-0" for i in range(8)],
+    }
+    for kind, expected in names.items():
+        assert sorted(training.name for training in (path / kind).iterdir()) == expected
+    for training in (path / kind / name for kind in names for name in names[kind]):
+        here = path / "here" / training.parent.name / training.name
         train_in(here, read_config(training))
         assert (training / "policy.safetensors").read_bytes() == (here / "policy.safetensors").read_bytes()
         updates = [event["update"] for event in read_events(training)]
@@ -256,8 +262,8 @@ def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_
     ):
         with pytest.raises(UserError, match=complaint):
             RayCluster("local", **wrong)
-    far = make_config("workflow", workflow=str(all_workflows()[0]), warm_start="universal:0", n_envs=20,
-                      max_episodes=5000, min_episodes=5000)  # fmt: skip
+    far = make_config("workflow", workflow=str(all_workflows()[0]), warm_start=str(DATA / "universal.safetensors"),
+                      n_envs=20, max_episodes=5000, min_episodes=5000)  # fmt: skip
     with RayCluster(three_nodes()) as first:
         assert first.room == 3
         first.submit(Task("7-7", tmp_path / "far", far))

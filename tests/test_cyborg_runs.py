@@ -23,7 +23,7 @@ from workflow_rl.evaluate_command import evaluate_named, in_standard_errors
 from workflow_rl.policy_evaluation import evaluate_network
 from workflow_rl.policy_file import load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
-from workflow_rl.run_store import Run, read_tensors
+from workflow_rl.run_store import Run, read_config, read_tensors
 from workflow_rl.workflow import Workflow
 
 pytestmark = pytest.mark.needs("csle_cyborg")
@@ -32,7 +32,7 @@ UNIVERSAL = TEST_DATA / "universal.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
 SMALL: dict[str, Any] = {
     "workflow": ORDER, "warm_start": str(UNIVERSAL), "backend": "cyborg", "n_envs": 2, "max_steps": 20,
-    "update_steps": 30, "max_episodes": 9, "min_episodes": 9, "n_eval_episodes": 3, "checkpoint_updates": 3,
+    "update_steps": 30, "max_episodes": 9, "min_episodes": 9, "n_eval_episodes": 10, "checkpoint_updates": 3,
 }  # fmt: skip
 
 
@@ -58,7 +58,8 @@ def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_polic
     assert [event["update"] for event in resumed.events()] == list(range(1, 7))
     policies = [(tmp_path / name / "policy.safetensors").read_bytes() for name in ("whole", "killed")]
     assert policies[0] == policies[1]
-    assert (found.mean_return, found.compliance) == (expected.mean_return, expected.compliance)
+    for name in ("mean_return", "followed", "compliance", "kept", "repairs", "idle_fixes"):
+        assert getattr(found, name) == getattr(expected, name)
     assert found.repairs > 0
     assert found.backend == "cyborg"
     assert len(events) == 5
@@ -161,10 +162,16 @@ def test_differences_are_judged_by_the_spread_of_both_samples() -> None:
 
 @pytest.mark.long
 def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
-    size = ["--n-envs", "2", "--max-steps", "20", "--update-steps", "20", "--max-episodes", "1", "--min-episodes", "1"]
-    count = ["--n-workflows", "2", "--replicates", "1", "--n-eval-episodes", "3", "--jobs", "2", "--no-report"]
-    found = run_json("search", "--backend", "cyborg", *size, *count, "--run-dir", tmp_path / "run")
-    assert len(found["ranking"]) == 2
+    size = ["--n-envs", "2", "--max-steps", "50", "--update-steps", "50", "--max-episodes", "1", "--min-episodes", "1"]
+    count = ["--n-workflows", "2", "--replicates", "1", "--n-eval-episodes", "6", "--jobs", "2", "--no-report"]
+    ends = ["--finalists", "2", "--finish-episodes", "1", "--warm-updates", "2", "--compliance-threshold", "0"]
+    found = run_json("search", "--backend", "cyborg", *size, *count, *ends, "--run-dir", tmp_path / "run")
+    assert len(found["ranking"]) == len(found["finalists"]) == 2
+    assert all(row["repairs"] > 0 for row in found["ranking"])
+    assert read_config(tmp_path / "run" / "bases" / "0").backend == "native"
+    for kind, number in (("trainings", 2), ("finals", 4)):
+        folders = list((tmp_path / "run" / kind).iterdir())
+        assert [read_config(folder).backend for folder in folders] == ["cyborg"] * number
     assert Path(found["run"], "policy.safetensors").exists()
 
 

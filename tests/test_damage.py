@@ -32,7 +32,7 @@ def search(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def training(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole / "trainings" / "004-2", tmp_path / "runs" / "training"))
+    return Path(shutil.copytree(whole / "trainings" / "004-1", tmp_path / "runs" / "training"))
 
 
 def change(path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
@@ -51,6 +51,22 @@ def test_settings_nested_too_deeply_are_refused_in_one_sentence_by_every_command
     (search / "config.json").write_text(DEEP, "utf-8")
     for command in (["report"], ["search", "--resume"], ["train", "--resume"], ["runs"]):
         assert_refused(run(*command, search), f"{search}/config.json is damaged.")
+
+
+@pytest.mark.parametrize("definition", [None, 1, "2"])
+def test_a_run_of_an_earlier_version_is_refused_by_every_command_and_marked_in_the_list(
+    search: Path, training: Path, definition: Any
+) -> None:
+    words = "was made by an earlier version, where fixes that repaired nothing counted as compliance"
+    for folder, command in ((search, "search"), (training, "train")):
+        change(folder / "config.json", lambda about: about.update(definition=definition))
+        if definition is None:
+            change(folder / "config.json", lambda about: about.pop("definition"))
+        for refused in (["report"], [command, "--resume"], ["runs"]):
+            assert_refused(run(*refused, folder), f"{folder} {words}")
+    rows = run_json("runs", "--folder", search.parent)["runs"]
+    assert [row["state"] for row in rows] == ["damaged", "damaged"]
+    assert all(row["problem"].startswith(words) for row in rows)
 
 
 def test_results_and_descriptions_nested_too_deeply_are_damaged_too(search: Path, training: Path) -> None:
@@ -72,6 +88,9 @@ def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Pa
     }  # fmt: skip
     shown = run("runs", "--folder", folder).stdout
     assert shown.count("damaged: config.json is damaged.") == 1
+    found = json.loads((search / "result.json").read_text("utf-8"))["finalists"][0]
+    for name in ("workflow", "mean_return", "standard_error", "compliance"):
+        assert rows["search"][name] == found[name]
     assert rows["search"]["mean_return"] < 0
 
 
@@ -95,6 +114,25 @@ def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Pa
             "result.json is damaged: mean_return is nan.",
         ),
         ("search", "result.json", lambda c: c.pop("ranking"), "result.json is damaged: it has no ranking."),
+        ("search", "result.json", lambda c: c["ranking"][3].pop("kept"), "result.json is damaged: kept is None."),
+        (
+            "search",
+            "result.json",
+            lambda c: c["finalists"][0].update(mean_return=float("nan")),
+            "result.json is damaged: mean_return is nan.",
+        ),
+        (
+            "search",
+            "result.json",
+            lambda c: c["finalists"][2].update(reverses=None),
+            "result.json is damaged: reverses is None.",
+        ),
+        ("search", "result.json", lambda c: c.update(finalists="x"), "result.json is damaged: its finalists are no"),
+        ("search", "result.json", lambda c: c.update(finalists=[[]]), "result.json is damaged: its finalists are no"),
+        ("training", "result.json", lambda c: c.update(kept=None), "result.json is damaged: kept is None."),
+        ("training", "result.json", lambda c: c.update(compliance=None), "result.json is damaged: compliance is None."),
+        ("training", "result.json", lambda c: c.pop("repairs"), "result.json is damaged: repairs is None."),
+        ("training", "result.json", lambda c: c.update(idle_fixes="5"), "result.json is damaged: idle_fixes is '5'."),
         (
             "training",
             "result.json",
@@ -146,6 +184,12 @@ def test_the_report_of_a_finished_search_without_its_trainings_says_that_they_ar
     assert "No evaluation of this run can be read." in text
     assert f"Only 0 {missing}" in text
     assert "No workflow has been evaluated yet" not in text
+
+
+def test_the_list_of_runs_does_not_guess_the_best_workflow_of_a_search_that_names_none(search: Path) -> None:
+    change(search / "result.json", lambda result: result.update(best=None))
+    (row,) = run_json("runs", search)["runs"]
+    assert (row["state"], row["workflow"], row["mean_return"]) == ("finished", None, None)
 
 
 def test_the_report_of_a_run_whose_returns_are_not_numbers_says_so(search: Path, training: Path) -> None:

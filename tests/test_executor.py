@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import DATA
 from tests.ray_cluster import three_nodes, trainers
 from workflow_rl.cluster import RayCluster
 from workflow_rl.config import TrainConfig, make_config
@@ -25,8 +26,8 @@ from workflow_rl.worker import train_in
 from workflow_rl.worker_pool import WorkerPool
 
 SMALL: dict[str, Any] = {
-    "workflow": "user,enterprise,op_server,op_host,defender", "warm_start": "universal:0", "n_envs": 20,
-    "max_episodes": 4, "min_episodes": 2, "steady_updates": 1, "n_eval_episodes": 20, "checkpoint_updates": 1,
+    "workflow": "user,enterprise,op_server,op_host,defender", "warm_start": str(DATA / "universal.safetensors"),
+    "n_envs": 20, "max_episodes": 4, "min_episodes": 2, "patience": 0, "n_eval_episodes": 20, "checkpoint_updates": 1,
 }  # fmt: skip
 LONG = SMALL | {"max_episodes": 150, "min_episodes": 150}
 

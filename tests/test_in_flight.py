@@ -22,6 +22,8 @@ from workflow_rl.search import make_search
 from workflow_rl.workflow import unit_types
 from workflow_rl.workflow_search import WorkflowSearch
 
+SMALL: dict[str, Any] = {"n_workflows": 30, "replicates": 5, "warm_start": "none", "finish": False}
+
 
 def made_up(task: Task) -> dict[str, Any]:
     """The result of a training: like genuine ones a function of workflow and seed. Nothing is followed, none best."""
@@ -29,8 +31,8 @@ def made_up(task: Task) -> dict[str, Any]:
     value = -20.0 - 4.0 * (task.config.workflow.index("user") < task.config.workflow.index("enterprise"))
     return dict.fromkeys(workflow_search.RESULT_KEYS) | {
         "workflow": task.config.workflow, "mean_return": value + rng.gauss(0.0, 0.3), "standard_error": 0.2,
-        "compliance": 0.5, "counted_fixes": 10.0, "updates": 5, "episodes": 1000, "stop_reason": "compliant",
-        "seconds": 0.01,
+        "followed": False, "compliance": 0.5, "compliance_error": 0.1, "kept": 0.25, "repairs": 10.0,
+        "idle_fixes": 3.0, "updates": 5, "episodes": 1000, "stop_reason": "max_episodes", "seconds": 0.01,
     }  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def first(machines: Machines) -> str:
 
 def search(path: Path, machines: Machines, **values: Any) -> list[dict[str, Any]]:
     """Runs a search on made-up machines; returns its events without times."""
-    config = make_search_config(**({"n_workflows": 30, "in_flight": 0} | values))
+    config = make_search_config(**(SMALL | {"in_flight": 0} | values))
     run = Run.create(path, config)
     try:
         result = WorkflowSearch(run, machines).go()
@@ -221,7 +223,7 @@ def test_a_round_that_is_interrupted_is_the_same_round_after_a_resume(tmp_path: 
             raise KeyboardInterrupt
 
     whole = search(tmp_path / "whole", Machines(9, first), n_workflows=50, in_flight=32)
-    run = Run.create(tmp_path / "run", make_search_config(n_workflows=50, in_flight=32))
+    run = Run.create(tmp_path / "run", make_search_config(**(SMALL | {"n_workflows": 50, "in_flight": 32})))
     with pytest.raises(KeyboardInterrupt):
         WorkflowSearch(run, Machines(9, first), interrupt).go()
     WorkflowSearch(run, Machines(9, first)).go()

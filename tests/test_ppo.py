@@ -200,7 +200,7 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
         assert np.array_equal(left.batch.ended, right.batch.ended)
         assert np.array_equal(left.final_keys, right.final_keys)
         mine, theirs = np.sort(left.finished_episodes(), order="env"), np.sort(right.finished_episodes(), order="env")
-        for name in ("counted", "compliant", "preventive", "env"):
+        for name in ("repairs", "violations", "idle", "env"):
             assert np.array_equal(np.sort(mine[name]), np.sort(theirs[name]))
         assert np.sort(mine["total"]) == pytest.approx(np.sort(theirs["total"]), abs=1e-4)
         assert np.array_equal(fast.last_keys(), plain.last_keys())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import CHROMIUM
-from tests.test_report import unpack
+from tests.test_report import figures_of, unpack
 from workflow_rl.report_command import gather, write_report
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.story import BELIEFS
@@ -18,13 +19,22 @@ from workflow_rl.story import BELIEFS
 pytestmark = pytest.mark.needs("playwright", "chromium")
 
 SECTIONS = (
-    "answer", "ranking", "priorities", "progress", "replay", "training", "violations", "evaluation", "time", "settings",
+    "answer", "finalists", "ranking", "priorities", "progress", "replay", "training", "violations", "evaluation",
+    "time", "settings",
 )  # fmt: skip
+N_FIGURES = 9
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack(tmp_path_factory.mktemp("browser") / "run")
+
+
+@pytest.fixture(scope="module")
+def stored(run: Path) -> dict[str, Any]:
+    """What the search itself wrote about its result."""
+    result: dict[str, Any] = json.loads((run / "result.json").read_text("utf-8"))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +77,29 @@ def opened(browser: Any, report: str) -> Iterator[Watched]:
     watched.context.close()
 
 
-def test_the_page_draws_everything_without_an_error_or_a_request(opened: Watched, report: str) -> None:
+def test_the_page_draws_everything_without_an_error_or_a_request(
+    opened: Watched, report: str, stored: dict[str, Any]
+) -> None:
     for name in SECTIONS:
         section = opened.page.locator(f"#{name}")
         section.scroll_into_view_if_needed()
         assert section.is_visible()
     places = opened.page.locator(".plot")
-    assert places.count() == 8
-    for i in range(8):
+    assert places.count() == N_FIGURES
+    for i in range(N_FIGURES):
         places.nth(i).scroll_into_view_if_needed()
         places.nth(i).locator(".main-svg").first.wait_for()
     assert opened.complaints == []
     assert opened.requests == [report]
-    assert "Best workflow: repair enterprise first" in opened.text("answer")
+    assert f"Best workflow: repair {stored['best'].split(',')[0]} first" in opened.text("answer")
+    place = stored["ranking"][0]
+    kept = [f"{place['compliance']:.3f}", f"{place['kept']:.3f}"]
     first = opened.page.locator("#ranking tbody tr").first.inner_text().split("\t")
-    assert first[:3] == ["enterprise,op_server,user,defender,op_host", "1", "-20.23 ± 0.25"]
+    assert first == [place["workflow"], "1", figures_of(place), "= best", *kept, str(place["visits"])]
+    finished = [row.split("\t") for row in opened.page.locator("#finalists tbody tr").all_inner_texts()]
+    assert [row[:3] for row in finished] == [
+        [row["workflow"], figures_of(row), f"{row['half_as_long']:.2f}"] for row in stored["finalists"]
+    ]
 
 
 def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_reach(
@@ -102,6 +120,8 @@ def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_r
             if frame["fix"]["verdict"] == "violation":
                 verdict += f" was repaired, {frame['fix']['due']} was due"
         assert opened.text("told-fix") == verdict
+        kind = frame["fix"]["verdict"].replace(" ", "-") if frame["fix"] else ""  # has a colour
+        assert page.locator("#told-fix").get_attribute("class") in ((kind,) if kind else ("", None))
         shown = page.evaluate(
             "n => [...Array(n).keys()].map(h => [document.getElementById('true-' + h).textContent,"
             "document.getElementById('belief-' + h).textContent, document.getElementById('title-' + h).textContent])",
@@ -135,11 +155,17 @@ def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_r
     page.click("#back")
     agrees(stories[worst], 97)
     broken = next(i for i, story in enumerate(stories) if story["why"] == "first violation")
-    step = next(f["step"] - 1 for f in stories[broken]["frames"] if f["fix"] and f["fix"]["verdict"] == "violation")
-    page.select_option("#story", str(broken))
-    page.locator("#slider").fill(str(step))
-    agrees(stories[broken], step)
-    assert "was due" in opened.text("told-fix")
+    for kind, words in (("in order", "in order: "), ("idle", "idle: "), ("violation", "was due")):
+        i, step = next(
+            (i, frame["step"] - 1)
+            for i, story in enumerate(stories)
+            for frame in story["frames"]
+            if (kind != "violation" or i == broken) and frame["fix"] and frame["fix"]["verdict"] == kind
+        )
+        page.select_option("#story", str(i))
+        page.locator("#slider").fill(str(step))
+        agrees(stories[i], step)
+        assert words in opened.text("told-fix")
     assert opened.complaints == []
 
 
@@ -182,19 +208,22 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(browser: Any, report: str) 
     watched.context.close()
 
 
-def test_without_javascript_tables_and_a_static_figure_remain(browser: Any, report: str) -> None:
+def test_without_javascript_tables_and_a_static_figure_remain(
+    browser: Any, report: str, stored: dict[str, Any]
+) -> None:
     watched = Watched(browser, report, java_script_enabled=False, color_scheme="dark")
     assert not watched.page.locator("#replay-region").is_visible()
     assert not watched.page.locator(".plot").first.is_visible()
     assert watched.page.locator("noscript svg, #ranking svg").first.is_visible()
-    assert "-20.23 ± 0.25" in watched.text("ranking")
+    assert figures_of(stored["ranking"][0]) in watched.text("ranking")
+    assert figures_of(stored["finalists"][0]) in watched.text("finalists")
     assert watched.page.locator("#evaluation table").is_visible()
     watched.context.close()
 
 
 def test_a_comparison_and_an_unfinished_run_open_without_an_error(browser: Any, run: Path, tmp_path: Path) -> None:
     lone, empty = tmp_path / "<!--<script>", tmp_path / "empty"
-    shutil.copytree(run / "trainings" / "004-2", lone)
+    shutil.copytree(run / "trainings" / "004-1", lone)
     empty.mkdir()
     shutil.copy(run / "config.json", empty / "config.json")
     for paths in ([run, lone], [lone], [empty]):
@@ -213,7 +242,7 @@ def test_on_paper_the_page_is_light_and_nothing_is_folded_away(browser: Any, rep
     watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert watched.page.evaluate("document.documentElement.dataset.theme") == "light"
     assert watched.page.locator("details:not([open])").count() == 0
-    assert watched.page.locator(".plot .main-svg").count() >= 8
+    assert watched.page.locator(".plot .main-svg").count() >= N_FIGURES
     watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert watched.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert watched.page.locator("details[open]").count() == 0

@@ -358,7 +358,7 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
     assert result["equal_to_best"] == []
     assert result["defender"] is None
     assert all(not row["follows"] and row["stop_reason"] == "max_episodes" for row in result["ranking"])
-    assert "No workflow is followed" in "\n".join(sentences(result))
+    assert "No finalist is followed" in "\n".join(sentences(result))
     assert not (tmp_path / "run" / "policy.safetensors").exists()
 
 

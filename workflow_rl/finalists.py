@@ -22,8 +22,10 @@ from scipy.stats import t
 from workflow_rl.collect import derive_seeds
 from workflow_rl.compliance import Obedience
 from workflow_rl.config import SearchConfig, TrainConfig, make_config
+from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import CONFIDENCE, PairEffect, Posterior
+from workflow_rl.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds
 FINISH_EPISODES = {"bline": 350, "": 1000}  # by opponent; "" is any other
@@ -32,6 +34,7 @@ LEARNING = (
     "lr", "entropy", "anneal", "epochs", "minibatch", "gamma", "clip", "gae_lambda", "normalise_advantages",
     "normalise_returns",
 )  # fmt: skip
+FINALISTS = "finalists"  # kind of event
 STAYS = 0.5  # share of an effect that must be left after twice the training
 
 
@@ -56,6 +59,22 @@ def choose_finalists(posterior: Posterior, threshold: float, number: int) -> lis
         if len(found) < number and rival not in [one.order for one in found]:
             found.append(Finalist(rival, (first, second)))
     return found
+
+
+def finalists_event(chosen: Sequence[Finalist]) -> dict[str, Any]:
+    """The choice as an event of the run's log, from which it is taken afterwards."""
+    return {"kind": FINALISTS, "finalists": [[",".join(one.order), *one.pair] for one in chosen]}
+
+
+def finalists_in(events: Sequence[dict[str, Any]]) -> list[Finalist]:
+    """The choice that a run has made, if any."""
+    for event in events:
+        if event.get("kind") == FINALISTS:
+            try:
+                return [Finalist(Workflow.parse(order).order, tuple(pair)) for order, *pair in event["finalists"]]
+            except (KeyError, TypeError, ValueError, AttributeError, UserError):
+                return []
+    return []
 
 
 def final_start(config: SearchConfig) -> str:
@@ -115,26 +134,27 @@ def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) 
     noise = math.sqrt(float(np.mean(spreads))) if spreads else posterior.gp.training_noise
     freedom = len(spreads) * (replicates - 1) or math.inf
     error = noise * math.sqrt(2 / replicates)
-    clear = float(t.ppf(1 - (1 - CONFIDENCE) / 2 / max(1, len(finished) - 1), freedom)) * error
+    clear, alone = (float(t.ppf(1 - (1 - CONFIDENCE) / 2 / n, freedom)) for n in (max(1, len(finished) - 1), 1))
     followed = {one.finalist: one.obedience.follows(threshold) for one in finished}
     first = finished[0]
     pairs = []
     for one in finished[1:]:
         short, long = (first.mean(n) - one.mean(n) for n in LENGTHS)
-        stays = min(abs(short), abs(long)) > clear and short * long > 0 and abs(long) >= STAYS * abs(short)
+        stays = min(abs(short), abs(long)) > clear * error and short * long > 0 and abs(long) >= STAYS * abs(short)
         names = one.finalist.pair if long >= 0 else one.finalist.pair[::-1]
         weight = next(pair.weight for pair in posterior.pair_effects() if {pair.first, pair.second} == {*names})
         matters = stays and followed[first.finalist] and followed[one.finalist]
         sign = 1 if long >= 0 else -1
         rival = ",".join(one.finalist.order)
-        pairs.append(PairEffect(names[0], names[1], abs(long), error, weight, matters, sign * short, rival))
+        figures = (abs(long), error, alone * error, weight, matters, sign * short, rival)
+        pairs.append(PairEffect(names[0], names[1], *figures))
     ranked = sorted(finished, key=lambda one: (not followed[one.finalist], -one.mean(LENGTHS[-1])))
-    rows = [_row(one, noise, followed[one.finalist]) for one in ranked]
+    rows = [_row(one, noise, alone, followed[one.finalist]) for one in ranked]
     best = ranked[0] if followed[ranked[0].finalist] else None
     return Verdict(rows, sorted(pairs, key=lambda pair: -pair.effect), best)
 
 
-def _row(one: Finished, noise: float, followed: bool) -> dict[str, Any]:
+def _row(one: Finished, noise: float, quantile: float, followed: bool) -> dict[str, Any]:
     """A finalist for people and programs."""
     last = one.results[LENGTHS[-1]]
     own = one.obedience
@@ -143,6 +163,7 @@ def _row(one: Finished, noise: float, followed: bool) -> dict[str, Any]:
         "reverses": " before ".join(one.finalist.pair),
         "mean_return": one.mean(LENGTHS[-1]),
         "standard_error": noise / math.sqrt(len(last)),
+        "interval": quantile * noise / math.sqrt(len(last)),
         "half_as_long": one.mean(LENGTHS[0]),
         "followed": followed,
         "compliance": own.compliance,

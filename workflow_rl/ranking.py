@@ -66,6 +66,7 @@ class PairEffect:
     second: str
     effect: float  # always >= 0: the pair is named in the better sequence
     standard_error: float
+    interval: float  # half of its 95 % interval, for this pair alone
     weight: float  # of the kernel
     matters: bool  # the effect is clearly not zero, also in view of how many pairs there are
     half_as_long: float | None = None  # of finished trainings: the effect after half the training, with the same sign
@@ -141,5 +142,6 @@ class Posterior:
         for (first, second), weight in zip(combinations(self.items, 2), self.gp.weights, strict=True):
             effect, error = self.difference(*pair_swaps(self.items, first, second))
             names = (first, second) if effect >= 0 else (second, first)
-            effects.append(PairEffect(*names, abs(effect), error, float(weight), abs(effect) > clear * error))
+            interval = self.quantile() * error
+            effects.append(PairEffect(*names, abs(effect), error, interval, float(weight), abs(effect) > clear * error))
         return sorted(effects, key=lambda pair: -pair.effect)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.compliance import Obedience
+from workflow_rl.compliance import NOTHING, Obedience
 from workflow_rl.errors import UserError
 from workflow_rl.report_compare import comparison
 from workflow_rl.report_data import report_data
 from workflow_rl.report_sections import page
-from workflow_rl.run_store import SEARCH, read_about, write_atomically
+from workflow_rl.run_store import SEARCH, is_number, read_about, write_atomically
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.search_view import in_words, sentences
 from workflow_rl.story import SEED, Episodes
@@ -99,9 +99,10 @@ def best_policy(path: Path, data: dict[str, Any]) -> Path | None:
         return path / "policy.safetensors"
     if data["kind"] != SEARCH or not data["ranking"]:
         return None
-    best = data["ranking"][0]["workflow"]
-    own = [one for one in data["trainings"] if one["result"] and one["workflow"] == best]
-    files = [(one["result"]["mean_return"], path / "trainings" / one["name"] / "policy.safetensors") for one in own]
+    best, kind = (data["best"], "finals") if data["finalists"] else (data["ranking"][0]["workflow"], "trainings")
+    own = [one for one in data[kind] if one["result"] and one["workflow"] == best]
+    places = [(one["result"], path / kind / one["name"].removeprefix("final ")) for one in own]
+    files = [(result["mean_return"], place / "policy.safetensors") for result, place in places]
     there = [pair for pair in files if pair[1].exists()]
     return max(there)[1] if there else None
 
@@ -120,7 +121,14 @@ def answer(data: dict[str, Any]) -> list[str]:
         return [f"A general defender: {figure}, after {result['updates']} updates."]
     verdict = "follows" if result.get("followed") else "does NOT follow"
     order = "every workflow" if data["train"]["universal"] else f"the order {in_words(result['workflow'])}"
-    return [f"The defender {verdict} {order}: {Obedience.read(result).words()}; {figure}."]
+    worst = f"; of the worst one {_worst(result)}" if data["train"]["universal"] else ""
+    return [f"The defender {verdict} {order}: {Obedience.read(result).words()}{worst}; {figure}."]
+
+
+def _worst(result: dict[str, Any]) -> str:
+    """By what a universal policy is judged, in words."""
+    found = {name: result.get(f"worst_{name}") for name in ("compliance", "kept")}
+    return ", ".join(f"{name} {value:.3f}" for name, value in found.items() if is_number(value)) or NOTHING
 
 
 def _answer_of_search(data: dict[str, Any]) -> list[str]:
@@ -131,6 +139,7 @@ def _answer_of_search(data: dict[str, Any]) -> list[str]:
     result = {
         "ranking": rows,
         "best": data["best"],
+        "finalists": data["finalists"],
         "equal_to_best": data["equal_to_best"],
         "evaluations": len(data["evaluations"]),
         "pair_weights": data["pairs"],

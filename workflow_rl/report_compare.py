@@ -9,7 +9,7 @@ from typing import Any
 from workflow_rl.report_data import report_data
 from workflow_rl.report_figures import GREY, PALETTE, Figure
 from workflow_rl.report_page import compose, escape, plot, table
-from workflow_rl.runs_command import compare_runs
+from workflow_rl.runs_command import best_row, compare_runs
 
 
 def comparison(paths: list[Path], answers: dict[str, str]) -> str:
@@ -33,14 +33,14 @@ def row_of(path: Path) -> dict[str, Any]:
         "edition": data["train"]["edition"], "workflow": "", "mean_return": None, "standard_error": None,
         "compliance": None, "transitions_per_s": data["time"]["transitions_per_s"],
     }  # fmt: skip
-    best = next((one for one in data.get("ranking", []) if one["follows"]), None)
+    best = best_row(data) if data["kind"] == "search" else data["trainings"][0]["result"]
     level, quantile = data.get("level_error") or 0.0, data.get("quantile", 1.96)
-    if data["kind"] != "search":
-        best = data["trainings"][0]["result"]
     if best:
         row |= {name: best.get(name) for name in ("workflow", "mean_return", "compliance")}
         row["standard_error"] = math.hypot(best["standard_error"], level)  # the level is not common to other runs
         row["interval"] = quantile * row["standard_error"]
+    if best and data.get("finalists"):  # the error of a finalist is that of its trainings, the level is in it
+        row |= {name: best[name] for name in ("standard_error", "interval")}
     return row
 
 

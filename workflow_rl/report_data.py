@@ -21,7 +21,7 @@ from workflow_rl.config import (
     make_config,
 )
 from workflow_rl.errors import UserError
-from workflow_rl.finalists import LENGTHS, Finalist, Finished, choose_finalists, settle
+from workflow_rl.finalists import LENGTHS, Finalist, Finished, finalists_in, settle
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.report_figures import CURVES
 from workflow_rl.run_store import (
@@ -143,7 +143,8 @@ def _search(path: Path, config: dict[str, Any], events: list[dict[str, Any]]) ->
             )
     finals = [_training(folder, f"final {folder.name}") for folder in sorted((path / "finals").glob("[0-9]*-[0-9]*-*"))]
     nothing: dict[str, Any] = {"ranking": [], "predictions": [], "pairs": [], "finalists": [], "best": None}
-    found = _found(evaluations, finals, config) if evaluations else nothing
+    chosen = finalists_in(events)
+    found = _found(evaluations, _finished(chosen, finals, replicates), threshold) if evaluations else nothing
     return found | {
         "finals": finals,
         "threshold": threshold,
@@ -180,9 +181,8 @@ def _evaluation(index: int, workflow: str, suggestion: dict[str, Any], results: 
     }
 
 
-def _found(evaluations: list[dict[str, Any]], finals: list[dict[str, Any]], config: dict[str, Any]) -> dict[str, Any]:
+def _found(evaluations: list[dict[str, Any]], finished: list[Finished], threshold: float) -> dict[str, Any]:
     """Ranking, predictions for all workflows, finalists and pairs, from the trainings alone."""
-    threshold = config["train"]["compliance_threshold"]
     evaluated = [
         Evaluated(tuple(e["workflow"].split(",")), tuple(e["returns"]), tuple(e["errors"]), Obedience.read(e))
         for e in evaluations
@@ -207,8 +207,7 @@ def _found(evaluations: list[dict[str, Any]], finals: list[dict[str, Any]], conf
         }
         for place in ranking
     ]
-    chosen = choose_finalists(posterior, threshold, config["finalists"]) if config["finish"] else []
-    settled, _ = settle(posterior, rows, _finished(chosen, finals, config["replicates"]), threshold)
+    settled, _ = settle(posterior, rows, finished, threshold)
     return {
         "best": settled["best"],
         "equal_to_best": settled["equal_to_best"],
@@ -231,7 +230,7 @@ def _finished(chosen: list[Finalist], finals: list[dict[str, Any]], replicates: 
     names = {(k, n): [f"final {k}-{r}-{n}" for r in range(replicates)] for k in range(len(chosen)) for n in LENGTHS}
     if not all(name in by_name for own in names.values() for name in own):
         return []
-    if any(by_name[names[k, n][0]]["workflow"] != ",".join(one.order) for k, one in enumerate(chosen) for n in LENGTHS):
+    if any(by_name[name]["workflow"] != ",".join(chosen[k].order) for (k, _), own in names.items() for name in own):
         return []
     results = {place: [by_name[name] for name in own] for place, own in names.items()}
     return [Finished(one, {n: results[k, n] for n in LENGTHS}, {}) for k, one in enumerate(chosen)]

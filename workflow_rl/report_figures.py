@@ -76,7 +76,7 @@ def pairs(data: dict[str, Any]) -> Figure:
     trace = {
         "type": "bar", "orientation": "h",
         "x": [row["effect"] for row in rows], "y": [f"{row['first']} before {row['second']}" for row in rows],
-        "error_x": _interval(rows, data["quantile"]),
+        "error_x": {"type": "data", "array": [row["interval"] for row in rows], "thickness": 1.5},
         "marker": {"color": colours},
         "customdata": [["matters" if row["matters"] else "not clear", row["weight"]] for row in rows],
         "hovertemplate": "%{y}<br>%{x:+.2f} return, %{customdata[0]}<br>weight %{customdata[1]:.3f}<extra></extra>",

@@ -22,8 +22,8 @@ _CAPTIONS = {
     "curve-return": "Return of the training batches.",
     "curve-compliance": "Compliance of the training batches.",
     "curve-entropy": "Entropy of the policy.",
-    "compared": "Return of each run with its 95 % interval: of a search with the error of its level, of one training "
-    "the error of its evaluation alone.",
+    "compared": "Return of each run with its 95 % interval: of a search by the replicates of its best finalist, or "
+    "with the error of its level; of one training the error of its evaluation alone.",
     "violations": "Repairs in training batches that were not due: rows were repaired, columns were due.",
 }
 

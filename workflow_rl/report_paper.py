@@ -103,7 +103,7 @@ def _pairs(data: dict[str, Any], figure: Any) -> None:
     figure.set_size_inches(6.5, 0.9 + 0.25 * len(rows))
     axes = figure.subplots()
     colours = [BLUE if row["matters"] else GREY for row in rows]
-    errors = [data["quantile"] * row["standard_error"] for row in rows]
+    errors = [row["interval"] for row in rows]
     names = [f"{row['first']} before {row['second']}" for row in rows]
     axes.barh(names, [row["effect"] for row in rows], xerr=errors, color=colours)
     axes.set_xlabel("effect on the return, 95 % interval")

@@ -11,6 +11,7 @@ from typing import Any
 from workflow_rl.config import SearchConfig, check_jobs, make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Executor
+from workflow_rl.finalists import LENGTHS
 from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
 from workflow_rl.search_evaluation import check_search
 from workflow_rl.worker_pool import WorkerPool
@@ -126,5 +127,7 @@ def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> dict[
 def _executor(run: Run[SearchConfig], trainers: Executor | int) -> Executor:
     if isinstance(trainers, Executor):
         return trainers
-    most = run.config.in_flight * run.config.replicates  # trainings that can ever be under way
+    config = run.config
+    width = max(config.in_flight, config.finish * config.finalists * len(LENGTHS)) if config.in_flight else 0
+    most = width * config.replicates  # trainings that can ever be under way
     return WorkerPool(min(trainers, most) if most else trainers, run.path / "workers.log")

@@ -50,6 +50,7 @@ FIGURES = {  # that a result must have; of a search every row of its ranking
     TRAINING: ("mean_return", "standard_error", "repairs", "idle_fixes", "updates", "episodes"),
     SEARCH: ("mean_return", "standard_error", "visits"),
 }
+FIGURES_OF_FINALIST = ("mean_return", "standard_error", "half_as_long", "repairs", "idle_fixes")
 Config = TypeVar("Config", TrainConfig, SearchConfig)
 
 
@@ -217,13 +218,23 @@ def checked_result(path: Path, kind: str) -> dict[str, Any] | None:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}/result.json is damaged: it has no ranking.")
     for row in rows:
-        wrong = [name for name in FIGURES[kind] if not is_number(row.get(name))]
-        undefined = ("compliance", "compliance_error", "kept")  # without a repair
-        wrong += [name for name in undefined if name not in row or not (row[name] is None or is_number(row[name]))]
-        wrong += [name for name in ("stop_reason", "workflow") if not isinstance(row.get(name), str)]
-        if wrong:
-            raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")
+        _check_row(path, row, FIGURES[kind], ("stop_reason", "workflow"))
+    finalists = result.get("finalists", []) if kind == SEARCH else []
+    if not isinstance(finalists, list) or not all(isinstance(row, dict) for row in finalists):
+        raise UserError(f"{path}/result.json is damaged: its finalists are no list.")
+    for row in finalists:
+        _check_row(path, row, FIGURES_OF_FINALIST, ("workflow", "reverses"))
     return result
+
+
+def _check_row(path: Path, row: dict[str, Any], figures: tuple[str, ...], words: tuple[str, ...]) -> None:
+    wrong = [name for name in figures if not is_number(row.get(name))]
+    defined = ("compliance", "compliance_error", "kept")  # all of them, or without a repair none
+    if any(row.get(name, "missing") is not None for name in defined):
+        wrong += [name for name in defined if not is_number(row.get(name))]
+    wrong += [name for name in words if not isinstance(row.get(name), str)]
+    if wrong:
+        raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")
 
 
 def missing_events(kind: str, result: dict[str, Any] | None, events: list[dict[str, Any]]) -> str:

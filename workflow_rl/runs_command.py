@@ -52,12 +52,18 @@ def _outcome(path: Path, kind: str) -> dict[str, Any]:
     best = result
     if kind == SEARCH:
         outcome["evaluations"] = sum(event.get("kind") == "evaluation" for event in events)
-        best = next((place for place in (result or {}).get("ranking", []) if place.get("follows")), None)
+        best = best_row(result) if result else None
         outcome["workflow"] = best["workflow"] if best else None
     if best:
         outcome |= {name: best.get(name) for name in ("mean_return", "standard_error", "compliance")}
     seconds = (result or {}).get("seconds")
     return outcome | {"seconds": seconds if is_number(seconds) else None}
+
+
+def best_row(found: dict[str, Any]) -> dict[str, Any] | None:
+    """What a search found about its best workflow: as a finalist if there are any, else in the ranking."""
+    rows = found.get("finalists") or found["ranking"]
+    return next((row for row in rows if row["workflow"] == found.get("best")), None)
 
 
 def compare_runs(paths: list[Path]) -> dict[str, Any]:

@@ -99,7 +99,8 @@ class SearchView:
         self.line(event["text"])
 
     def _finalists(self, event: dict[str, Any]) -> None:
-        self.line(f"{len(event['workflows'])} finalists are trained to the end: {' | '.join(event['workflows'])}")
+        names = [row[0] for row in event["finalists"]]
+        self.line(f"{len(names)} finalists are trained to the end: {' | '.join(names)}")
 
     def _evaluation(self, event: dict[str, Any]) -> None:
         self.under_way.pop(event["index"], None)
@@ -214,7 +215,8 @@ def _answer(result: dict[str, Any]) -> list[str]:
     followed = sum(row["follows"] for row in result["ranking"])
     equals = len(result["equal_to_best"])
     if result["best"] is None:
-        return ["No workflow is followed as the threshold asks; there is no best one."]
+        what = "finalist" if result["finalists"] else "workflow"
+        return [f"No {what} is followed as the threshold asks; there is no best one."]
     lines = [f"Best workflow: repair {in_words(result['best'])}."]
     if result["evaluations"] < FEW:
         lines.append(f"{result['evaluations']} evaluations are too few to tell workflows apart.")

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.compliance import Obedience
 from workflow_rl.config import (
     AGAINST,
     NO_SEARCH,
@@ -95,6 +94,8 @@ def line(event: dict[str, Any]) -> str:
 
 def summary(result: dict[str, Any]) -> str:
     """The result in words."""
+    from workflow_rl.compliance import Obedience  # only now: it compiles, and --help must answer at once
+
     kept = {name: value for name, value in result.items() if name != "by_workflow"}
     what = f"Workflow {kept['workflow']}" if kept["workflow"] else "General policy"
     what += " on genuine CybORG" if kept.get("backend") == "cyborg" else ""

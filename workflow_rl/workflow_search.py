@@ -33,7 +33,15 @@ from workflow_rl.compliance import Obedience
 from workflow_rl.config import SearchConfig
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Executor, Report, Task
-from workflow_rl.finalists import LENGTHS, Finished, choose_finalists, final_config, final_start
+from workflow_rl.finalists import (
+    LENGTHS,
+    Finished,
+    choose_finalists,
+    final_config,
+    final_start,
+    finalists_event,
+    finalists_in,
+)
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Posterior
 from workflow_rl.run_store import Run, read_result
@@ -48,7 +56,7 @@ RESULT_KEYS = {item.name for item in fields(WorkflowResult)}
 ROUNDS = 8  # suggestions are made in rounds, so many to a full set of evaluations under way
 LATE, LATE_SECONDS = 0.5, 5.0  # mean trainings, or seconds, that room stays empty before evaluations are overtaken
 RESTARTED, MACHINES, RESUMED, OVERTAKEN = "restarted", "machines", "resumed", "overtaken"  # kinds of further events
-FINALISTS, FINAL = "finalists", "final"
+FINAL = "final"
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -108,8 +116,11 @@ class WorkflowSearch:
     def _finish(self, posterior: Posterior) -> list[Finished]:
         """Trains the finalists to the end."""
         config = self.config
-        chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists)
-        self.say({"kind": FINALISTS, "workflows": [",".join(one.order) for one in chosen], "seconds": self.seconds})
+        chosen = finalists_in(self.run.events())
+        if not chosen:
+            chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists)
+            self.run.log(finalists_event(chosen) | {"seconds": self.seconds})
+        self.say(finalists_event(chosen) | {"seconds": self.seconds})
         places = [(n, k, r) for n in reversed(LENGTHS) for k in range(len(chosen)) for r in range(config.replicates)]
         names = {(n, k, r): f"final {k}-{r}-{n}" for n, k, r in places}  # the longest first: no core waits at the end
         for (n, k, r), name in names.items():
