@@ -34,7 +34,8 @@ ALLOWED = {
         "cluster", "config", "errors", "printing", "report_command", "run_search", "search_view",
     },
     "run_search": {
-        "config", "errors", "executor", "run_store", "search_evaluation", "worker_pool", "workflow_search",
+        "config", "errors", "executor", "finalists", "run_store", "search_evaluation", "worker_pool",
+        "workflow_search",
     },
     "cluster": {"config", "errors", "executor", "remote_training", "run_store"},
     "remote_training": {
@@ -97,7 +98,7 @@ ALLOWED = {
     },
     "search_evaluation": {"collect", "compliance", "config", "ranking", "search", "train_task", "workflow"},
     "search_result": {"backends", "config", "finalists", "policy_evaluation", "ranking", "run_store", "trainer"},
-    "finalists": {"collect", "compliance", "config", "order_gp", "ranking"},
+    "finalists": {"collect", "compliance", "config", "errors", "order_gp", "ranking", "workflow"},
     "ranking": {"compliance", "order_gp"},
     "search": {"config", "errors", "order_gp"},
     "order_gp": set(),

@@ -126,34 +126,46 @@ def test_infos_tell_what_compliance_needs(single: Make, scenario: Scenario) -> N
     env = single(red_agent="bline", max_steps=None)
     env.reset(seed=3)
     restore = scenario.action_index("Restore", "Enterprise1")
-    before = np.zeros(13, bool)
+    before, repaired = np.zeros(13, bool), set()
     for step in range(60):
         *_, info = env.step(restore if step % 7 == 6 else 0)
         assert np.array_equal(info["compromised_before"], before)
+        there = before[scenario.host_names.index("Enterprise1")]  # Restore always frees its target
         assert info["red_level"][8] == 2
         before = info["red_level"] > 0
         before[8] = False  # the foothold never counts
         wanted = scenario.unit_types.index("enterprise") if step % 7 == 6 else -1
         assert info["fixed_unit_type"] == wanted
+        assert info["repaired_unit_type"] == (wanted if there else -1)
+        assert info["fixed_unit_type"].dtype == info["repaired_unit_type"].dtype == np.int8
+        repaired.add((wanted >= 0, bool(there)))
     assert before.any()
+    assert len(repaired) == 4
 
 
-def test_final_observation_and_facts_belong_to_the_ended_episode(vector: Make) -> None:
+def test_final_observation_and_facts_belong_to_the_ended_episode(vector: Make, scenario: Scenario) -> None:
     envs, endless = vector(3, red_agent="bline", max_steps=15), vector(3, red_agent="bline", max_steps=None)
     assert (envs.max_steps, endless.max_steps) == (15, None)
     envs.reset(seed=0)
     endless.reset(seed=0)
+    actions = [0] * 3
     for step in range(15):
-        observations, _, terminated, truncated, infos = envs.step([0] * 3)
-        expected = endless.step([0] * 3)
+        observations, _, terminated, truncated, infos = envs.step(actions)
+        expected = endless.step(actions)
         assert not terminated.any()
         assert truncated.all() == (step == 14)
         assert ("final_obs" in infos) == (step == 14)
+        if step == 13:  # in the last step a repair
+            hosts = [scenario.host_names[max(np.flatnonzero(levels))] for levels in infos["red_level"]]
+            actions = [scenario.action_index("Restore", host) for host in hosts]
     assert not observations.any()
     assert not envs.packed_observations.any()
     assert np.array_equal(np.stack(infos["final_obs"]), expected[0])
-    assert np.array_equal(infos["final_info"]["red_level"], expected[4]["red_level"])
-    assert np.array_equal(infos["final_info"]["compromised_before"], expected[4]["compromised_before"])
+    for name in (*FACTS, "red_level"):
+        assert np.array_equal(infos["final_info"][name], expected[4][name])
+    repaired = [scenario.unit_type_index(host) for host in hosts]
+    assert infos["final_info"]["repaired_unit_type"].tolist() == repaired
+    assert (infos["repaired_unit_type"] == -1).all()
     assert (infos["red_level"] == [0] * 8 + [2] + [0] * 4).all()
 
 

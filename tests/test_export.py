@@ -15,15 +15,17 @@ import pytest
 
 from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
-from tests.helpers import agent_in, assert_refused, run
+from tests.helpers import agent_in, assert_refused, run, run_json
 from workflow_rl import CageVectorEnv, UserError, load_policy
 from workflow_rl.collect import workflow_codes
+from workflow_rl.compliance import FACTS, Compliance, Obedience
 from workflow_rl.config import TrainConfig
 from workflow_rl.export import export_agent
 from workflow_rl.exported_agent import UNIT_TYPES
 from workflow_rl.policy_file import PolicyFile, save_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import sample_actions
+from workflow_rl.scenario import Scenario
 from workflow_rl.workflow import Workflow, unit_types
 
 UNIVERSAL = TEST_DATA / "universal.safetensors"
@@ -70,6 +72,44 @@ def test_the_agent_acts_as_our_policy_on_ten_thousand_observations(tmp_path: Pat
         chosen |= set(actions)
         envs.step(actions)
     assert len(chosen) > 20
+
+
+@pytest.mark.parametrize("red", ["bline", "meander"])
+def test_the_agent_keeps_its_order_in_fresh_games_as_well_as_the_evaluation_of_the_policy_claims(
+    tmp_path: Path, scenario: Scenario, red: str
+) -> None:
+    """It sees observations alone; whether it repairs, and in which order, is judged by the true state."""
+    claim = run_json(
+        "evaluate", UNIVERSAL, "--workflow", ORDER, "--red-agent", red, "--episodes", "2000", "--seed", "1"
+    )
+    claimed = Obedience.read(claim["obedience"][red])
+    export_agent(UNIVERSAL, tmp_path / "agent", ORDER)
+    module, n = agent_in(tmp_path / "agent"), 300
+    agents, envs = [module.Agent(seed=game) for game in range(n)], CageVectorEnv(n, red_agent=red, max_steps=None)
+    kept, reversed_ = (
+        Compliance(scenario, np.tile(Workflow.parse(order).indices(), (n, 1)))
+        for order in (ORDER, ",".join(ORDER.split(",")[::-1]))
+    )
+    observations, _ = envs.reset(seed=123)
+    for _ in range(100):
+        actions = [agent.get_action(observation) for agent, observation in zip(agents, observations, strict=True)]
+        observations, *_, infos = envs.step(actions)
+        for judge in (kept, reversed_):
+            judge.update(*(infos[name] for name in FACTS))
+    found, wrong = Obedience.of(kept.episodes), Obedience.of(reversed_.episodes)
+    assert claimed.compliance is not None
+    assert claimed.compliance_error is not None
+    assert found.compliance is not None
+    assert found.compliance_error is not None
+    error = np.hypot(found.compliance_error, claimed.compliance_error)
+    assert error > 0
+    assert abs(found.compliance - claimed.compliance) < 3 * error
+    for name, per_episode in (("repairs", claimed.repairs), ("idle", claimed.idle_fixes)):
+        counts = kept.episodes[name]
+        assert abs(counts.mean() - per_episode) < 3 * counts.std(ddof=1) * np.sqrt(1 / n + 1 / 2000), name
+    assert found.repairs > 1
+    assert wrong.compliance is not None
+    assert wrong.compliance < found.compliance - 3 * error  # the order is that of the agent, not any
 
 
 def test_with_very_sharp_weights_only_rounding_parts_the_agent_from_our_policy(tmp_path: Path) -> None:

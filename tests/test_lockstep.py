@@ -12,11 +12,16 @@ import pytest
 from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CyborgVectorEnv
+from workflow_rl.compliance import FACTS
 from workflow_rl.cyborg_recorder import Recorder
+from workflow_rl.engine import compile_tables
+from workflow_rl.engine.tables import fixed_hosts
 from workflow_rl.evaluate_command import LIVE_BLUES, blue_named
-from workflow_rl.evaluation import reference_policy
-from workflow_rl.lockstep import live_lockstep
-from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.evaluation import Policy, reference_policy
+from workflow_rl.lockstep import _record, live_lockstep
+from workflow_rl.replay import Replayer, replay
+from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario
+from workflow_rl.scenario_file import load_scenario
 from workflow_rl.traces import TRACE_RED_AGENTS
 
 pytestmark = pytest.mark.needs("csle_cyborg")
@@ -53,6 +58,68 @@ def test_the_engine_keeps_step_with_genuine_cyborg(red: str, games: int) -> None
     assert {game["green_agent"] for game in found["games"]} == {"sleep", "active"}
     assert {game["blue"] for game in found["games"]} == set(LIVE_BLUES)
     assert all(game["episodes"] >= games // 6 for game in found["games"])
+
+
+class Noting(CyborgVectorEnv):
+    """Genuine CybORG that keeps what its infos said."""
+
+    said: list[dict[str, Any]]
+
+    def reset(self, **options: Any) -> Any:
+        self.said = []
+        return super().reset(**options)
+
+    def step(self, actions: Any) -> Any:
+        played = super().step(actions)
+        self.said.append(played[-1])
+        return played
+
+
+def fixer(rule: Policy | None) -> Policy:
+    """Fixes hosts at random; with a rule in three of ten steps, and whenever the rule would do nothing."""
+    fixes = np.flatnonzero(fixed_hosts(load_scenario()) >= 0)
+
+    def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        fix, often = generator.choice(fixes, size=len(packed)), generator.random(len(packed)) < 0.3
+        ruled = fix if rule is None else rule(packed, generator)
+        return np.where(often | (ruled == 0), fix, ruled)
+
+    return act
+
+
+FIXERS = {"random": fixer(None), "reactive-remove": reference_policy("reactive-remove")}
+FIXERS |= {f"{rule} or random": fixer(reference_policy(rule)) for rule in ("reactive-remove", "reactive-restore")}
+
+
+@pytest.mark.parametrize("games", [4, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("red", ["bline", "meander"])
+def test_cyborgs_infos_and_the_engine_agree_in_every_step_on_what_was_repaired(
+    red: str, games: int, scenario: Scenario
+) -> None:
+    """By identity of red's sessions there, by the state between blue's and red's move here."""
+    hosts, rows, columns = fixed_hosts(scenario), np.arange(games)[:, None], np.arange(100)
+    tables = compile_tables(scenario)
+    fixes = repairs = idle = back = 0
+    for number, (name, blue) in enumerate(FIXERS.items()):
+        green = GREEN_AGENTS[number % 2]
+        with closing(Noting(games, red_agent=red, green_agent=green, max_steps=None, record=True)) as envs:
+            trace = _record(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100)
+            told = {fact: np.stack([infos[fact] for infos in envs.said], axis=1) for fact in (*FACTS, "red_level")}
+        assert replay(trace, scenario).mismatched_steps == 0
+        freed, target = Replayer(trace, scenario).repaired(tables), hosts[trace["blue_action"]]
+        fixed, repaired = told["fixed_unit_type"], told["repaired_unit_type"]
+        assert np.array_equal(fixed >= 0, target >= 0)
+        assert np.array_equal(freed, np.where(repaired >= 0, 1 << target.clip(0).astype(np.int16), 0)), name
+        assert np.array_equal(repaired, np.where(freed != 0, fixed, -1))
+        held = (target >= 0) & told["compromised_before"][rows, columns, target]
+        assert not (repaired >= 0)[~held].any()
+        fixes, repairs = fixes + int((fixed >= 0).sum()), repairs + int((repaired >= 0).sum())
+        idle += int((held & (repaired < 0)).sum())  # red was there and stayed
+        back += int(((repaired >= 0) & (told["red_level"][rows, columns, target] > 0)).sum())  # red was there at once
+    assert fixes > 300 * games
+    assert repairs > 50 * games
+    assert idle > 5 * games
+    assert back > 0 or games < 10
 
 
 LIES: dict[str, Callable[[Any], Any]] = {

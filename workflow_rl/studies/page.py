@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from workflow_rl.errors import UserError
 from workflow_rl.run_store import write_atomically
 from workflow_rl.studies import page_answers, page_challenge, page_studies, page_training
 from workflow_rl.studies.page_parts import Files
+from workflow_rl.studies.registry import STUDIES
 
 HEAD = """# Results
 
@@ -20,26 +22,33 @@ that of their games. (With five seeds such an interval holds the truth in about 
 """
 
 
+SECTIONS: tuple[tuple[tuple[str, ...], Callable[[Files], str]], ...] = (  # with the studies that each needs
+    ((), page_answers.answers),
+    (("rollout", "ablation"), page_answers.claims),
+    ((), page_studies.limit),
+    ((), page_studies.baselines),
+    (("rollout",), page_training.rollout),
+    (("ablation",), page_training.ablation),
+    (("robustness",), page_studies.robustness),
+    (("scaling",), page_training.scaling),
+    ((), page_challenge.challenge),
+    ((), page_challenge.repeating),
+    ((), page_answers.again),
+)
+
+
 def render(results: Path, page: Path) -> str:
     """The page as text; ``page`` is where it will stand, for its links."""
     files = Files(results)
     machine = files("study_baselines")["machine"]
     where = os.path.relpath(results, page.parent)
     words = f"{machine['cores']} shared cores ({machine['processor']})"
-    sections = (
-        HEAD.format(results=where, machine=words),
-        page_answers.answers(files),
-        page_answers.claims(files),
-        page_studies.limit(files),
-        page_studies.baselines(files),
-        page_training.rollout(files),
-        page_training.ablation(files),
-        page_studies.robustness(files),
-        page_training.scaling(files),
-        page_challenge.challenge(files),
-        page_challenge.repeating(files),
-        page_answers.again(files),
-    )
+    missing = [name for name in STUDIES if not files.has(name)]
+    sections = [HEAD.format(results=where, machine=words)]
+    if missing:
+        named = ", ".join(f"`{name}`" for name in missing)
+        sections.append(f"**Not measured yet** with the present learner and definition of compliance: {named}.\n")
+    sections += [section(files) for needs, section in SECTIONS if files.has(*needs)]
     return "\n".join(section.rstrip() + "\n" for section in sections)
 
 

@@ -13,7 +13,8 @@ SMALL = 1.0  # points of return that early stopping may cost
 
 def answers(files: Files) -> str:
     """One line for each question."""
-    return "\n".join(("## The answers", "", _obedience(files), _order(files), _environments(files), ""))
+    lines = [_obedience(files), _order(files)] + ([_environments(files)] if files.has("rollout") else [])
+    return "\n".join(("## The answers", "", *lines, ""))
 
 
 def _obedience(files: Files) -> str:
@@ -188,6 +189,9 @@ def again(files: Files) -> str:
     rows: list[list[str]] = []
     total = 0.0
     for name, study in STUDIES.items():
+        if not files.has(name):
+            rows.append([f"`{name}`", study.words, "", ""])
+            continue
         found: dict[str, Any] = files(f"study_{name}")
         total += found["seconds_of_cells"]
         rows.append([f"`{name}`", study.words, f"{found['cells']}", f"{found['seconds_of_cells'] / 60:.1f}"])

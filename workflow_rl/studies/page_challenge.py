@@ -131,6 +131,7 @@ def repeating(files: Files) -> str:
         ]
         for edition, found in files.figures("champion_wrapper")["editions"].items()
         for name, one in found.items()
+        if name != "universal"  # of an earlier version, whose policies are gone
     ]
     return (
         "## Why scores could not be repeated until now\n\nThings that papers and entries do not mention, each with what it "
@@ -142,8 +143,7 @@ def repeating(files: Files) -> str:
         "does not lean on them plays the same games in both. Here a policy of another edition is refused.\n\n**Two "
         "wrappers.** The winning entry brings its own copy of the challenge's wrapper, in which a decoy placed in the same "
         "step hides nothing: what the challenge shows as no activity is a scan there. The same defenders in the same games "
-        "under both, total without Sleep (`universal`: two policies without memory that come with the package, each against "
-        "the attacker it was trained on):\n\n"
+        "under both, total without Sleep:\n\n"
         + table(["", "challenge's wrapper", "winner's wrapper", "difference"], wrappers)
         + "\nSo the wrapper matters little to defenders that were not made for it: they seldom place a decoy on the host "
         "that is being scanned. It is needed to repeat the winning entry, whose network saw nothing else in training.\n\n"

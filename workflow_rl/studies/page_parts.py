@@ -31,6 +31,10 @@ class Files:
             self._known[name] = found
         return self._known[name]
 
+    def has(self, *names: str) -> bool:
+        """Have these studies been run to their end?"""
+        return all((self.folder / f"study_{name}.json").exists() for name in names)
+
     def figures(self, name: str) -> dict[str, Any]:
         """Its figures."""
         found: dict[str, Any] = self(name)["figures"]

@@ -1,0 +1,151 @@
+"""The second stage of a search: who is finished, and what finished trainings are said to show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.test_ranking import ITEMS, evaluated, some_orders
+from workflow_rl.config import make_config, make_search_config
+from workflow_rl.finalists import (
+    Finalist,
+    Finished,
+    choose_finalists,
+    final_config,
+    final_start,
+    finalists_event,
+    finalists_in,
+    judge,
+    settle,
+)
+from workflow_rl.ranking import Posterior
+
+BEST = ("enterprise", "op_server", "user", "defender", "op_host")
+RIVAL = ("op_server", "user", "enterprise", "defender", "op_host")
+PAIR = ("enterprise", "user")
+
+
+@pytest.fixture(scope="module")
+def posterior() -> Posterior:
+    """Short trainings in which enterprise before user is worth four points."""
+    return Posterior(ITEMS, evaluated(some_orders(20), 0.3))
+
+
+def trained(order: tuple[str, ...], returns: list[float], kept: float) -> list[dict[str, Any]]:
+    about = {"compliance": 0.99, "compliance_error": 0.001, "kept": kept, "repairs": 3.0, "idle_fixes": 2.0}
+    return [{"workflow": ",".join(order), "mean_return": value, "updates": 9} | about for value in returns]
+
+
+def finished(short: list[float], long: list[float], pair: tuple[str, ...] = (), kept: float = 0.99) -> Finished:
+    order = RIVAL if pair else BEST
+    results = {1: trained(order, short, kept), 2: trained(order, long, kept)}
+    return Finished(Finalist(order, pair), results, {})
+
+
+def test_the_finalists_are_the_best_and_the_best_with_each_of_the_largest_priorities_reversed(
+    posterior: Posterior,
+) -> None:
+    best, *rivals = choose_finalists(posterior, 0.95, 3)
+    assert best == Finalist(posterior.ranking(0.95)[0].order)
+    assert len(rivals) == 2
+    assert rivals[0].pair == PAIR  # by far the largest effect
+    for rival in rivals:
+        first, second = rival.pair
+        assert best.order.index(first) < best.order.index(second)
+        assert rival.order.index(second) < rival.order.index(first)
+    reversed_ = [order for order in some_orders(120) if order.index("user") < order.index("enterprise")]
+    means = dict(zip(reversed_, posterior.gp.predict(reversed_)[0].tolist(), strict=True))
+    assert means[rivals[0].order] == max(means.values())
+    assert choose_finalists(posterior, 0.95, 1) == [best]
+
+
+def test_a_priority_matters_if_its_effect_is_clear_after_both_lengths_and_stays(posterior: Posterior) -> None:
+    best = finished([-14.5, -14.3], [-13.9, -13.7])
+    (pair,) = judge([best, finished([-19.5, -19.1], [-19.0, -18.8], PAIR)], posterior, 0.95).pairs
+    assert (pair.first, pair.second, pair.rival) == (*PAIR, ",".join(RIVAL))
+    assert pair.effect == pytest.approx(-13.8 + 18.9)
+    assert pair.half_as_long == pytest.approx(-14.4 + 19.3)
+    noise = math.sqrt((0.02 + 0.02 + 0.08 + 0.02) / 4)  # variances of the four pairs of trainings
+    assert pair.standard_error == pytest.approx(noise)  # of a difference of two means of two
+    assert pair.interval == pytest.approx(2.7764 * noise, rel=1e-3)  # four degrees of freedom
+    assert pair.matters
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "why"),
+    [
+        ([-19.5, -19.1], [-15.6, -15.2], "less than half of it stays"),
+        ([-14.6, -14.2], [-19.0, -18.8], "it was not there after half the training"),
+        ([-10.0, -10.2], [-19.0, -18.8], "it had the other sign"),
+        ([-18.0, -26.0], [-15.0, -23.0], "trainings of one workflow differ as much"),
+    ],
+)
+def test_a_priority_does_not_matter_if(posterior: Posterior, short: list[float], long: list[float], why: str) -> None:
+    best = finished([-14.5, -14.3], [-13.9, -13.7])
+    (pair,) = judge([best, finished(short, long, PAIR)], posterior, 0.95).pairs
+    assert not pair.matters, why
+
+
+def test_an_effect_says_nothing_if_one_of_the_two_orders_was_not_kept(posterior: Posterior) -> None:
+    best = finished([-14.5, -14.3], [-13.9, -13.7])
+    loose = finished([-19.5, -19.1], [-19.0, -18.8], PAIR, kept=0.9)
+    verdict = judge([best, loose], posterior, 0.95)
+    assert not verdict.pairs[0].matters
+    assert [row["followed"] for row in verdict.rows] == [True, False]
+    assert verdict.best is best
+
+
+def test_a_rival_that_turns_out_better_is_the_best_and_the_pair_is_named_the_other_way(posterior: Posterior) -> None:
+    rival = finished([-14.0, -14.2], [-13.0, -13.2], PAIR)
+    verdict = judge([finished([-19.5, -19.1], [-19.0, -18.8]), rival], posterior, 0.95)
+    assert verdict.best is rival
+    assert (verdict.pairs[0].first, verdict.pairs[0].second) == ("user", "enterprise")
+    assert verdict.pairs[0].effect == pytest.approx(5.8)
+    assert verdict.pairs[0].half_as_long == pytest.approx(5.2)
+    assert verdict.pairs[0].matters
+
+
+def test_with_one_training_of_each_the_noise_is_what_the_process_learned(posterior: Posterior) -> None:
+    verdict = judge([finished([-14.4], [-13.8]), finished([-19.3], [-18.9], PAIR)], posterior, 0.95)
+    noise = posterior.gp.training_noise
+    assert verdict.pairs[0].standard_error == pytest.approx(noise * math.sqrt(2))
+    assert verdict.rows[0]["standard_error"] == pytest.approx(noise)
+
+
+def test_workflows_with_all_priorities_that_matter_are_equal_to_the_best(posterior: Posterior) -> None:
+    both = [finished([-14.5, -14.3], [-13.9, -13.7]), finished([-19.5, -19.1], [-19.0, -18.8], PAIR)]
+    orders = [",".join(order) for order in some_orders(8)]
+    ranking = [{"workflow": order, "follows": i != 0, "equal_to_best": False} for i, order in enumerate(orders)]
+    found, _ = settle(posterior, ranking, both, 0.95)
+    assert found["best"] == ",".join(BEST)
+    good = [order for order in orders[1:] if order.index("enterprise") < order.index("user")]
+    assert found["equal_to_best"] == good
+    assert sum(pair["matters"] for pair in found["pair_weights"]) == 1
+    assert len(found["pair_weights"]) == 10
+
+
+def test_a_choice_can_be_read_from_the_log_and_a_damaged_one_is_none() -> None:
+    chosen = [Finalist(BEST), Finalist(RIVAL, PAIR)]
+    assert finalists_in([{"kind": "suggestion"}, finalists_event(chosen)]) == chosen
+    assert finalists_in([{"kind": "suggestion"}]) == []
+    for damaged in (
+        {"kind": "finalists"},
+        {"kind": "finalists", "finalists": [["user"]]},
+        {"kind": "finalists", "finalists": 3},
+    ):
+        assert finalists_in([damaged]) == []
+
+
+def test_finalists_are_trained_as_the_preset_workflow_does_on_the_task_of_the_search() -> None:
+    config = make_search_config(red_agent="meander", n_envs=50, lr=0.1, epochs=3, max_steps=30, edition="leaderboard")
+    short, long = (final_config(config, BEST, 1, length, final_start(config)) for length in (1, 2))
+    preset = make_config("workflow", red_agent="meander")
+    assert (short.lr, short.epochs, short.gamma, short.warm_start) == (preset.lr, preset.epochs, preset.gamma, "none")
+    assert (short.n_envs, short.max_steps, short.edition) == (50, 30, "leaderboard")
+    assert (short.max_episodes, long.max_episodes) == (1000, 2000)
+    assert short.min_episodes == 1000
+    assert short.seed == long.seed == final_config(config, RIVAL, 1, 1, "none").seed
+    assert short.seed != final_config(config, BEST, 0, 1, "none").seed
+    assert final_start(make_search_config()) == "general"
