@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,18 @@ def search(folder: str, name: str, *options: str) -> dict[str, Any]:
     }
 
 
+def trained(red: str, workflow: str, episodes: int, seed: int) -> float:
+    """Mean return of one training."""
+    values: dict[str, Any] = {"red_agent": red, "workflow": workflow, "seed": seed}
+    return train_workflow(make_config(**values, max_episodes=episodes, patience=episodes)).mean_return
+
+
 def longer(red: str, workflow: str) -> dict[str, Any]:
     """What trainings of the best workflow reach that are twice as long as the default of ``train``."""
     episodes = 2 * make_config("workflow", red_agent=red).max_episodes
-    values: dict[str, Any] = {"red_agent": red, "workflow": workflow}
-    values |= {"max_episodes": episodes, "patience": episodes}
-    returns = [train_workflow(make_config(**values, seed=seed)).mean_return for seed in range(LONGER_SEEDS)]
+    with ProcessPoolExecutor(2) as pool:
+        seeds = range(LONGER_SEEDS)
+        returns = list(pool.map(trained, *zip(*((red, workflow, episodes, seed) for seed in seeds), strict=True)))
     return {"mean_return": sum(returns) / len(returns), "returns": returns, "episodes": episodes}
 
 

@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tests.conftest import require
 from tests.helpers import same
 from workflow_rl import CageEnv, CageVectorEnv, CyborgEnv, CyborgVectorEnv, ParallelEnvWrapper, UserError
+from workflow_rl.compliance import FACTS
 from workflow_rl.scenario import RED_AGENTS, Scenario
 
 Make = Callable[..., Any]
@@ -125,12 +126,12 @@ def test_an_environment_without_any_seed_plays_another_game_each_time(single: Ma
 def test_infos_tell_what_compliance_needs(single: Make, scenario: Scenario) -> None:
     env = single(red_agent="bline", max_steps=None)
     env.reset(seed=3)
-    restore = scenario.action_index("Restore", "Enterprise1")
+    restore = scenario.action_index("Restore", "Enterprise2")
     before, repaired = np.zeros(13, bool), set()
     for step in range(60):
         *_, info = env.step(restore if step % 7 == 6 else 0)
         assert np.array_equal(info["compromised_before"], before)
-        there = before[scenario.host_names.index("Enterprise1")]  # Restore always frees its target
+        there = before[scenario.host_names.index("Enterprise2")]  # Restore always frees its target
         assert info["red_level"][8] == 2
         before = info["red_level"] > 0
         before[8] = False  # the foothold never counts

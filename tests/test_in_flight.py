@@ -42,6 +42,7 @@ class Machines(Executor):
     def __init__(self, room: int, choose: Callable[[Machines], str | None]) -> None:
         self.n, self.choose = room, choose
         self.tasks: dict[str, Task] = {}
+        self.trained = list[str]()
         self.most = self.idle = 0
 
     @property
@@ -62,8 +63,10 @@ class Machines(Executor):
             time.sleep(0.002)
             return None
         task = self.tasks.pop(name)
-        task.path.mkdir(parents=True)
-        (task.path / "result.json").write_text(json.dumps(made_up(task)), "utf-8")
+        if not task.path.exists():  # else it is done, as after a resume
+            self.trained.append(name)
+            task.path.mkdir(parents=True)
+            (task.path / "result.json").write_text(json.dumps(made_up(task)), "utf-8")
         return Report(name, "done", made_up(task))
 
     def close(self) -> None:
@@ -230,6 +233,37 @@ def test_a_round_that_is_interrupted_is_the_same_round_after_a_resume(tmp_path: 
     run.close()
     events = [event for event in read_events(tmp_path / "run") if event["kind"] != "resumed"]
     assert [{name: value for name, value in e.items() if name != "seconds"} for e in events] == whole
+
+
+def test_finalists_are_trained_after_all_evaluations_the_longest_first_and_once_whatever_happens(
+    tmp_path: Path,
+) -> None:
+    settings = {"n_workflows": 8, "replicates": 2, "finish": True, "finalists": 2, "red_agent": "meander"}
+    longest, shortest = ([f"final {k}-{r}-{n}" for k in range(2) for r in range(2)] for n in (2, 1))
+    left_alone = Machines(2, first)
+    whole = search(tmp_path / "whole", left_alone, **settings)
+    assert left_alone.trained[16:] == longest + shortest
+    assert all(event["kind"] in ("finalists", "final") for event in whole[16:])
+    assert left_alone.most == 8
+
+    def interrupt(machines: Machines) -> str:
+        if len(machines.trained) == 16 + 3:
+            raise KeyboardInterrupt
+        return first(machines)
+
+    interrupted, resumed = Machines(2, interrupt), Machines(2, first)
+    with pytest.raises(KeyboardInterrupt):
+        search(tmp_path / "run", interrupted, **settings)
+    run = Run.open_search(tmp_path / "run")
+    WorkflowSearch(run, resumed).go()
+    run.close()
+    assert interrupted.trained + resumed.trained == left_alone.trained
+    results = [json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("whole", "run")]
+    for name in ("best", "finalists", "ranking", "pair_weights", "transitions"):
+        assert results[0][name] == results[1][name]
+    kept = [event for event in read_events(tmp_path / "run") if event["kind"] in ("finalists", "final")]
+    assert [event["kind"] for event in kept].count("finalists") == 1
+    assert [event["name"] for event in kept[1:]] == longest + shortest
 
 
 def test_the_model_of_a_cluster_keeps_the_books_and_shows_when_the_driver_is_the_limit() -> None:

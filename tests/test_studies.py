@@ -24,6 +24,8 @@ from workflow_rl.results import read_result_file, write_result
 from workflow_rl.studies.cells import Cell, Laboratory
 from workflow_rl.studies.games import greedy_priority, play, play_games
 from workflow_rl.studies.page import render
+from workflow_rl.studies.page_answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
+from workflow_rl.studies.page_parts import Files
 from workflow_rl.studies.registry import STUDIES
 from workflow_rl.studies.rollouts import (
     _equal_quality,
@@ -79,10 +81,11 @@ class TestQuickForms:
 
     def test_a_quick_form_has_the_rows_of_the_stored_result(self, quick: dict[str, dict[str, Any]]) -> None:
         """What differs is how many sizes, strengths and lengths are tried, not what is said about each."""
-        stored = {name: read_result_file(ROOT / "benchmarks" / "results" / f"study_{name}.json") for name in STUDIES}
+        paths = {path.stem.removeprefix("study_"): path for path in (ROOT / "benchmarks" / "results").glob("study_*")}
+        stored = {name: read_result_file(path) for name, path in paths.items()}
         mine, theirs = (found["baselines"]["figures"]["rows"] for found in (quick, stored))
         assert shape(mine) == shape(theirs)
-        for name in ("ablation", "scaling", "limit", "rollout", "robustness"):
+        for name in stored.keys() - {"baselines"}:
             assert set(quick[name]["figures"]) == set(stored[name]["figures"]), name
 
     def test_learned_rows_have_a_figure_of_each_seed_within_its_interval(
@@ -176,28 +179,48 @@ def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Pat
     assert "obedience gains (+2.00 [+1.00, +3.00])" in better
 
 
-def test_verdicts_on_the_documents_claims_follow_from_the_figures(copied: Path) -> None:
-    def hurts(figures: dict[str, Any]) -> None:
-        figures["early_stopping"]["gain_of_going_on"]["user first"]["high"] = 5.0
-        figures["searches"]["random"]["enterprise_before_user_in_best"] = 2
-        figures["searches"]["round-robin"]["enterprise_before_user_in_best"] = 1
+class Told(Files):
+    """Figures that were made up."""
 
-    rows = {line.split(" | ")[0]: line for line in changed(copied, "ablation", hurts).splitlines()}
-    assert rows["| stopping early by compliance saves work at no loss"].endswith("| not shown |")
-    assert rows["| GP-UCB finds better orders than naive choice"].endswith("| yes |")
+    def __init__(self, **figures: Any) -> None:
+        super().__init__(Path("nowhere"))
+        self._known = {name: {"figures": found} for name, found in figures.items()}
 
-    def noisy(figures: dict[str, Any]) -> None:
-        update = list(figures["gradients"])[1]
-        figures["gradients"][update]["200 environments"]["noise"]["iqm"] = 1e3
-        figures["rows"]["200 environments"]["peak_memory_mb"] = 1e6
-        for one in figures["equal_quality"].values():
-            one["ratio_of_200"] = None
 
-    page = changed(copied, "rollout", noisy)
-    rows = {line.split(" | ")[0]: line for line in page.splitlines()}
-    assert rows["| more environments give less noisy gradients"].endswith("| no |")
-    assert rows["| the same memory footprint"].endswith("| no |")
-    assert "so that no time can be compared" in page
+def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
+    def stopped(high: float) -> str:
+        gain = {"difference": 0.1, "low": -0.2, "high": high, "clear": False}
+        budget = {name: {"user first": {"transitions": {"iqm": 1.0}}} for name in ("on", "off")}
+        found = {"early_stopping": budget | {"gain_of_going_on": {"user first": gain}}}
+        return _claim_stop(Told(study_ablation=found))[-1]
+
+    assert (stopped(0.9), stopped(5.0)) == ("yes", "not shown")
+
+    def searched(random: int) -> str:
+        names = {"gp-ucb": 5, "random": random, "round-robin": 1}
+        found = {name: {"enterprise_before_user_in_best": n, "searches": 5} for name, n in names.items()}
+        return _claim_search(Told(study_ablation={"searches": found | {"evaluations": 8}}))[-1]
+
+    assert (searched(2), searched(5)) == ("yes", "not on this problem")
+
+    def rollouts(noise: float, memory: float) -> Told:
+        kinds = {"1 episode": (10.0, 400.0), "25 environments": (3.0, 410.0), "200 environments": (noise, memory)}
+        rows = {kind: {"peak_memory_mb": mb} for kind, (_, mb) in kinds.items()}
+        noises = {kind: {"noise": {"iqm": value}} for kind, (value, _) in kinds.items()}
+        return Told(study_rollout={"rows": rows, "gradients": {"5": {}, "25": noises, "50": {}}})
+
+    assert [_claim_noise(rollouts(noise, 1.0))[-1] for noise in (1.0, 1e3)] == ["yes", "no"]
+    assert [_claim_memory(rollouts(1.0, mb))[-1] for mb in (420.0, 500.0, 1e6)] == ["yes", "nearly", "no"]
+
+
+def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path) -> None:
+    (copied / "study_robustness.json").unlink(missing_ok=True)
+    page = render(copied, ROOT / "docs" / "results.md")
+    first = page.split("## The answers")[0]
+    assert "**Not measured yet**" in first
+    assert "`robustness`" in first
+    assert "## Robustness" not in page
+    assert "## Baselines" in page
 
 
 def test_bad_input_is_one_sentence() -> None:

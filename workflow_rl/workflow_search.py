@@ -89,6 +89,7 @@ class WorkflowSearch:
         self.obedience: dict[Order, list[Obedience]] = {}  # of those taken in
         self.bases: dict[int, dict[str, Any]] = {}
         self.finals: dict[str, dict[str, Any]] = {}  # results of finalists' trainings, by name
+        self._logged: set[str | None] = set()  # those of them whose end is in the log already
         self.best: dict[str, Any] | None = None  # so far
         self._seconds_before, self._began = 0.0, time.perf_counter()
         self._idle_since: float | None = None
@@ -166,6 +167,7 @@ class WorkflowSearch:
         if not whole:
             raise UserError(f"{self.run.path}/events.jsonl is damaged.")
         self.run.rewrite_events(events)
+        self._logged = {event.get("name") for event in events if event["kind"] == FINAL}
         overtaken = {index for event in events if event["kind"] == OVERTAKEN for index in event["indices"]}
         self.late = overtaken - {*done}
         if events:
@@ -214,7 +216,8 @@ class WorkflowSearch:
             self.bases[int(report.name.split()[1])] = report.value
         elif report.kind == "done" and report.name.startswith("final"):
             self.finals[report.name] = report.value
-            self.run.log({"kind": FINAL, "name": report.name, "seconds": self.seconds})
+            if report.name not in self._logged:  # as it is in a run that was resumed
+                self.run.log({"kind": FINAL, "name": report.name, "seconds": self.seconds})
         elif report.kind == "done":
             index, replicate = map(int, report.name.split("-"))
             self.evaluations[index].results[replicate] = report.value

@@ -149,11 +149,9 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
             found: list[float] = rows[name]["cells"][red]["100"]["values"]
             return found
 
-        general = rows["general"]["cells"][red]["100"]
         answers[red] = {
             "obedience": difference(values("order"), values("general")),
             "compliance": rows["order"]["compliance"][red],
-            "within_interval_of_general": bool(general["low"] <= rows["order"]["cells"][red]["100"]["iqm"]),
             "order": difference(values("order"), values("order-user-first")),
             "order_searched": difference(values("order-as-searched"), values("searched-user-first")),
             "sb3": difference(values("general-short"), values("sb3")),

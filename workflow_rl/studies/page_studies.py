@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from workflow_rl.studies.page_parts import (
@@ -64,6 +65,7 @@ def limit(files: Files) -> str:
         + table(["edition, red agent", "", "30 steps", "50", "100", "simulated at 100"], rows)
         + "\n"
         + _orders(found["bline"])
+        + _trained(files, found["bline"]["current"]["orders"])
         + about(
             files,
             "limit",
@@ -93,6 +95,24 @@ def _orders(found: dict[str, Any]) -> str:
         f"The worst order costs {number(max(costs), 2)}, the best {number(min(costs), 2)}. Played, the policies agree within {worst:.1f} standard errors, "
         f"with {broken} violations.\n\n"
         + table(["edition", "orders (equal ones together)", "30 steps", "50", "100", "cost at 100"], rows)
+        + "\n"
+    )
+
+
+def _trained(files: Files, orders: dict[str, Any]) -> str:
+    """The same orders beside what trained defenders reach, which see what blue sees."""
+    found = files.figures("workflow_table_bline")["table"]
+    reached: dict[str, list[float]] = {order: [] for order in orders}
+    for workflow, returns in zip(found["workflows"], found["mean_return"], strict=True):
+        reached[",".join(name for name in workflow.split(",") if name in found["taken"])] += returns
+    rows = []
+    for order, cells in orders.items():
+        limit_, mean = cells[LENGTHS[-1]]["exact"], fmean(reached[order])
+        rows.append([order, number(limit_), number(mean), str(len(reached[order])), number(limit_ - mean)])
+    return (
+        "The same beside trained defenders (current edition, 100 steps; all workflows with that order of the types, as `workflow-rl train "
+        "--workflow` makes them, from [the table](search.md)):\n\n"
+        + table(["order", "exact limit", "trained, mean return", "trainings", "distance"], rows)
         + "\n"
     )
 
