@@ -64,16 +64,12 @@ EVERYWHERE = {
     f"{N_ORDERS} workflows": THE_ORDERS,
     f"{N_ORDERS} orders": THE_ORDERS,
     f"all {N_ORDERS}": THE_ORDERS,
-    f"of {N_ORDERS}": THE_ORDERS,
-    f"of the {N_ORDERS}": THE_ORDERS,
     f"{SHORT}, {MIDDLE} and {LONG} steps": THE_PROTOCOL,
     f"{SHORT}, {MIDDLE}, {LONG} steps": THE_PROTOCOL,
     f"{LONG} steps": THE_PROTOCOL,
     f"{STATE_DTYPE.itemsize}-byte": "the state of an environment",
     "64-bit": STORAGE,
-    f">= {THRESHOLD}": "the threshold of compliance",
     f"{N_EVALUATED} fresh": "games of an evaluation",
-    f"{MOST_UPDATES} updates": A_SETTING,
     f"{TrainConfig.n_envs} environments": A_SETTING,
 }
 
@@ -81,6 +77,7 @@ DEFINITIONS = {
     "README.md": {
         "-54.57": "the official score of the winning entry, published by the challenge",
         "3.11 or newer": "the oldest Python",
+        f"at least {THRESHOLD}": "the threshold of compliance",
         f"{N_ORDERS} in all": THE_ORDERS,
         "themselves 2.1": "version of CybORG",
         "largest of 27": "three policies, three opponents, three lengths",
@@ -88,6 +85,7 @@ DEFINITIONS = {
     "CONTRIBUTING.md": {"under 400 lines, functions under 60": "house rule, tests/test_architecture.py"},
     "CHANGELOG.md": {
         "0.1.0": "our version",
+        f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
         f"{ROUNDS_FROM} evaluations under way": "from here on a round has two suggestions",
         f"more than {MOST_FITTED} evaluations an evenly spread {MOST_FITTED}": A_SETTING,
     },
