@@ -225,5 +225,3 @@ def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_m
     assert all(name.split(",").index("enterprise") < name.split(",").index("user") for name in equals)
     untaken = [pair for pair in pairs if {pair["first"], pair["second"]} & {"defender", "op_host"}]
     assert max(pair["effect"] for pair in untaken) < 0.1 * pairs[0]["effect"]
-
-
