@@ -87,6 +87,12 @@ def hold_trainings(until: contextlib.ExitStack) -> bool:
     return True
 
 
+def wait_until_seen(path: Path, number: int) -> None:
+    """Waits until the log has so many events about machines; what is left to do does not end before that."""
+    with contextlib.ExitStack() as held:
+        wait_for(lambda: hold_trainings(held) and len(machines(path)) == number)
+
+
 def _go_on(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)
@@ -131,12 +137,10 @@ def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_pat
     process = start("--ray", three_nodes(), *options(max_episodes=150, min_episodes=150), "--run-dir", path)
     wait_for(lambda: evaluated(path) >= 1)
     kill_busy_node()
-    for seen in (2, 3):  # what is left to do must not end before the search has seen that one was lost, and one joined
-        with contextlib.ExitStack() as held:
-            wait_for(lambda n=seen: hold_trainings(held) and len(machines(path)) == n)
-        if seen == 2:
-            wait_for(lambda: evaluated(path) >= 3)
-            add_node()
+    wait_until_seen(path, 2)
+    wait_for(lambda: evaluated(path) >= 3)
+    add_node()
+    wait_until_seen(path, 3)
     said = finish(process)
     assert_whole(path)
     events = read_events(path)
