@@ -16,6 +16,7 @@ from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.scenario import RED_ACTIONS, RED_AGENTS, Scenario
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import takeover_rows
 
 HEADER = "t | blue | red | success | chance | bits | reward"
 
@@ -30,7 +31,7 @@ def play_text(text: str) -> str:
     states, rewards = allocate(1), np.zeros(1)
     states["red"] = RED_AGENTS.index(settings["red"])
     states["green_acts"] = settings.get("green", "sleep") == "active"
-    reset_envs(states, tables, np.ones(1, bool), np.zeros(1, np.uint64), True)
+    reset_envs(states, tables, takeover_rows(0, 1), np.ones(1, bool), np.zeros(1, np.uint64), True)
     out = lines[: start + 1]
     for line in lines[start + 1 :]:
         number, blue, _, _, chance, _, _ = (cell.strip() for cell in line.split("|"))

@@ -23,6 +23,7 @@ from workflow_rl.studies.bline_orders import find_repairs, orders_of
 from workflow_rl.studies.bline_states import keys_of
 from workflow_rl.studies.meander_estimate import Rules, meander_estimate, returns_of
 from workflow_rl.studies.meander_rules import Patience
+from workflow_rl.takeover import takeover_rows
 
 EDITIONS = ("current", "leaderboard")
 HORIZON = 17  # B_line needs 15 steps to its last line
@@ -48,7 +49,14 @@ def rows_of(states: np.ndarray, solved: Solution) -> np.ndarray:
 def games_of_a_careless_defender(solved: Solution, n_games: int, seed: int) -> list[np.ndarray]:
     """True states, unreduced, before each step: some defenders do nothing, some anything at all, some in between."""
     generator, states, rewards = np.random.default_rng(seed), allocate(n_games), np.zeros(n_games)
-    reset_envs(states, solved.tables, np.ones(n_games, bool), np.arange(n_games, dtype=np.uint64), True)
+    reset_envs(
+        states,
+        solved.tables,
+        takeover_rows(0, n_games),
+        np.ones(n_games, bool),
+        np.arange(n_games, dtype=np.uint64),
+        True,
+    )
     seen = []
     for _ in range(HORIZON - 1):
         seen.append(states.copy())

@@ -103,7 +103,7 @@ def test_cyborgs_infos_and_the_engine_agree_in_every_step_on_what_was_repaired(
     for number, (name, blue) in enumerate(FIXERS.items()):
         green = GREEN_AGENTS[number % 2]
         with closing(Noting(games, red_agent=red, green_agent=green, max_steps=None, record=True)) as envs:
-            trace = _record(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100)
+            trace = _record(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100, ["0"])
             told = {fact: np.stack([infos[fact] for infos in envs.said], axis=1) for fact in (*FACTS, "red_level")}
         assert replay(trace, scenario).mismatched_steps == 0
         freed, target = Replayer(trace, scenario).repaired(tables), hosts[trace["blue_action"]]

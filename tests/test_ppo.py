@@ -174,7 +174,7 @@ def small(path: str, **values: Any) -> TrainConfig:
     return make_config("general", path=path, n_envs=6, update_steps=50, max_steps=25, seed=3, **values)
 
 
-@pytest.mark.parametrize("view", ["plain", "memory"])
+@pytest.mark.parametrize("view", ["plain", "short-memory", "memory"])
 @pytest.mark.parametrize("actions", ["full", "host-decoy"])
 @pytest.mark.parametrize("n_workflows", [0, 3])
 def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str, actions: str) -> None:
@@ -182,15 +182,17 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
     workflows, seen = all_workflows()[:n_workflows], View(view, actions)
     config = small("auto", red_agent="meander", alignment_lambda=20.0, view=view, actions=actions)
     config = replace(config, alignment="penalty" if actions == "full" else "potential")
-    config = replace(config, anchor=0.1 if seen.remembers else 0.0)
+    taught = view == "memory"
+    config = replace(config, anchor=0.1 if taught else 0.0)
+    config = replace(config, takeover="2-30" if view != "plain" else "0", guard=view != "plain")
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
     fast = Collector(
-        6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, seen.remembers,
-        potential=config.alignment == "potential",
+        6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, taught,
+        potential=config.alignment == "potential", takeover=config.takeover,
     )  # fmt: skip
     plain = PlainCollector.of(config, workflows, (1,))
     for batch in range(3):
-        left, right = (collector.collect(ppo, seen.remembers and batch == 1) for collector in (fast, plain))
+        left, right = (collector.collect(ppo, taught and batch == 1) for collector in (fast, plain))
         assert np.array_equal(left.batch.actions, right.batch.actions)
         assert np.array_equal(left.batch.steps, right.batch.steps)
         assert np.array_equal(left.inputs.taught[left.batch.rows], right.inputs.taught[right.batch.rows])

@@ -25,6 +25,7 @@ from workflow_rl.evaluation import reference_policy
 from workflow_rl.replay import Replayer
 from workflow_rl.scenario import Scenario
 from workflow_rl.story import BELIEFS, SEED, Episodes, Story, judge, story_of_trace
+from workflow_rl.takeover import takeover_rows
 from workflow_rl.traces import TRACE_RED_AGENTS, Trace
 
 UNIVERSAL = DATA / "universal.safetensors"
@@ -161,7 +162,7 @@ def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace
 
     states["red"] = [RED_AGENTS.index(story.red_agent) for story in told]
     states["green_acts"] = 1
-    reset_envs(states, tables, np.ones(5, bool), np.zeros(5, np.uint64), True)
+    reset_envs(states, tables, takeover_rows(0, 5), np.ones(5, bool), np.zeros(5, np.uint64), True)
     for step in range(100):
         step_envs_with(states, tables, replayer.actions[:, step], replayer.draws[:, step], rewards)
         for episode, story in enumerate(told):

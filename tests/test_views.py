@@ -24,7 +24,7 @@ from workflow_rl.policy_file import FORMER, PolicyFile, load_policy, save_policy
 from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.scenario import Scenario
 from workflow_rl.train_task import check_task
-from workflow_rl.views import PLAIN, View, ViewedEnvs, forget_some, remember_all, unpack_words, with_view
+from workflow_rl.views import PLAIN, View, ViewedEnvs, begin_some, remember_all, unpack_words, with_view
 
 MEMORY = View("memory", "host-decoy")
 
@@ -97,7 +97,7 @@ def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> 
             envs.step(actions[-1:])
             kept.append((envs.packed_observations, envs.envs.packed_observations))
     memory = np.zeros(1, MEMORY_DTYPE)
-    forget_some(memory, np.ones(1, bool))
+    begin_some(memory, np.zeros(1, np.int64), np.ones(1, bool))
     for action, (wanted, packed) in zip(actions, kept, strict=True):
         remember_all(memory, np.array([action]), packed)
         assert np.array_equal(memory, wanted)
@@ -137,15 +137,15 @@ def test_actions_that_a_view_has_not_are_refused(actions: Any) -> None:
 def test_a_plain_view_is_the_environment_itself() -> None:
     envs = CageVectorEnv(2)
     assert with_view(envs, PLAIN) is envs
-    with pytest.raises(UserError, match="unknown view 'all'; allowed: plain, memory"):
+    with pytest.raises(UserError, match="unknown view 'all'; allowed: plain, short-memory, memory"):
         View("all")
     with pytest.raises(UserError, match="unknown action view 'none'; allowed: full, host-decoy"):
         View("plain", "none")
 
 
 def saved(path: Path, view: View, edition: str = "current", **sizes: int) -> Path:
-    sizes = {"n_bits": view.n_bits, "n_code": 0, "n_actions": view.n_actions} | sizes
-    save_policy(path, PolicyFile(OrderConditionedActorCritic(**sizes), "", False, "bline", edition, view, True))
+    wanted: dict[str, Any] = {"n_bits": view.n_bits, "n_code": 0, "n_actions": view.n_actions} | sizes
+    save_policy(path, PolicyFile(OrderConditionedActorCritic(**wanted), "", False, "bline", edition, view, True))
     return path
 
 

@@ -124,7 +124,7 @@ def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
 
     def play() -> int:
         for row in actions:
-            step_envs(game.states, game.tables, row, ROUNDS, True, *outputs, None, None, None)
+            step_envs(game.states, game.tables, game.takeovers, row, ROUNDS, True, *outputs, None, None, None)
         return actions.size
 
     return best_rate(play, seconds)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from workflow_rl.bench_command import bench_app
-from workflow_rl.command_options import CyborgPath, Edition, Jobs, Json, Resume, RunDir, Seed
+from workflow_rl.command_options import CyborgPath, Edition, Jobs, Json, Resume, RunDir, Seed, Takeover
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.printing import (
     print_cells,
@@ -110,6 +110,9 @@ def replay(
     green_agent: Annotated[
         str | None, typer.Option(help="Live: sleep, active, or a comma list.", show_default="both")
     ] = None,
+    takeover: Annotated[
+        str | None, typer.Option(help="Live: steps that red plays before blue acts, or a range.", show_default="0")
+    ] = None,
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(help="Live: same seed, same games.", show_default="0")] = None,
     cyborg_path: CyborgPath = "",
@@ -130,12 +133,14 @@ def replay(
 
         if edition != "current":
             raise UserError("with --live the edition is that of the CybORG at hand; leave --edition out.")
-        result = replay_live(live, tuple(blue or ()), red_agent, green_agent, jobs, seed or 0, cyborg_path)
+        result = replay_live(
+            live, tuple(blue or ()), red_agent, green_agent, jobs, seed or 0, cyborg_path, takeover or "0"
+        )
         show_result(result, as_json, lambda: print_live(result))
     else:
         from workflow_rl.replay_command import replay_files
 
-        if (blue, red_agent, green_agent, jobs, seed) != (None,) * 5 or cyborg_path:
+        if (blue, red_agent, green_agent, jobs, seed, takeover) != (None,) * 6 or cyborg_path:
             raise UserError("files are replayed as they are: other options than --edition and --json need --live.")
         result = replay_files(files or [], edition)
         show_result(result, as_json, lambda: print_replay(result))
@@ -264,6 +269,7 @@ def evaluate(
     episodes: Annotated[
         int | None, typer.Option(help="Games per red agent.", show_default="1000; on genuine CybORG 100")
     ] = None,
+    takeover: Takeover = None,
     greedy: Annotated[bool, typer.Option(help="Play the most probable action of a trained policy.")] = False,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy; default: the mean of all.")] = "",
     backend: Annotated[str, typer.Option(help="native, or cyborg: genuine CybORG.")] = "native",
@@ -285,6 +291,8 @@ def evaluate(
         check_choice("protocol", protocol, ("challenge",))
         if red_agent is not None:
             raise UserError("--protocol challenge plays all red agents; leave --red-agent out.")
+        if takeover is not None:
+            raise UserError("--protocol challenge has no takeover: blue watches from the first step.")
     reds = parse_red_agents(red_agent or ",".join(RED_AGENTS))
     where = Backend(backend, cyborg_path, check_jobs(jobs))
     check_backend(where)
@@ -295,7 +303,9 @@ def evaluate(
         if protocol:
             table = challenge(policy, edition, games, seed, greedy, workflow, where, advance)
         else:
-            table = evaluate_named(policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance)
+            table = evaluate_named(
+                policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance, takeover
+            )
     show_result(table, as_json, lambda: (print_challenge if protocol else print_cells)(table))
 
 
@@ -331,6 +341,7 @@ def watch(
     ] = None,
     episode: Annotated[str, typer.Option(help="median, best, worst, violation, or a number.")] = "median",
     edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
+    takeover: Takeover = None,
     workflow: Annotated[str, typer.Option(help="By which fixes are judged; default: the policy's own.")] = "",
     speed: Annotated[float, typer.Option(help="Steps per second.")] = 2.0,
     seed: Annotated[int | None, typer.Option(help="Same seed, same games.", show_default="the report's games")] = None,
@@ -345,7 +356,7 @@ def watch(
 
     if not 0.01 <= speed <= 1000:
         raise UserError(f"the speed must be from 0.01 to 1000 steps per second, not {speed}.")
-    story = story_named(source, red_agent, episode, edition, workflow, seed)
+    story = story_named(source, red_agent, episode, edition, workflow, seed, takeover)
     console = Console()
     if not as_json and console.is_terminal and sys.stdin.isatty():
         play(story, console, speed)

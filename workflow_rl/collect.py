@@ -12,13 +12,14 @@ from workflow_rl.buffer import ParallelTrajectoryBuffer
 from workflow_rl.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.config import TrainConfig
 from workflow_rl.game import Game
+from workflow_rl.guard import make_guard
 from workflow_rl.memory import MEMORY_DTYPE
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.rollout import KEY_BITS, Found, Task, World, rollout, sample_actions
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, teach_all
-from workflow_rl.views import PLAIN, View, forget_some, pack_words, view_actions, with_view
+from workflow_rl.views import PLAIN, View, begin_some, pack_words, view_actions, with_view
 from workflow_rl.workflow import Workflow, all_workflows
 
 ENVIRONMENTS, POLICY = 1, 2  # what a seed is for
@@ -64,6 +65,7 @@ class Collector:
         asks: note what the teacher would do, who is the expert but for the
         exceptions: situations with another action.
         potential: reward the change of the rate instead of punishing violations.
+        takeover: steps that red plays before.
     """
 
     def __init__(
@@ -82,15 +84,16 @@ class Collector:
         asks: bool = False,
         exceptions: Exceptions = NO_EXCEPTIONS,
         potential: bool = False,
+        takeover: str = "0",
     ) -> None:
         scenario = load_scenario()
-        self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario)
+        self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario, takeover)
         self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
         self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
         self.view, self.asks = view, asks
         self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
-        forget_some(self.memories, np.ones(len(self.memories), bool))
+        begin_some(self.memories, self.game.states["observation"].copy(), np.ones(len(self.memories), bool))
         self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
         self.violations = np.zeros((len(scenario.unit_types),) * 2, np.int64)
         self.ordered = bool(workflows)
@@ -105,9 +108,11 @@ class Collector:
         buffer = self.buffer
         self.violations[:] = 0
         buffer.n_rows, buffer.n_finished = rollout(
-            World(self.game.states, self.game.tables, self.generators, self.memories, self.episodes),
+            World(
+                self.game.states, self.game.tables, self.game.takeovers, self.generators, self.memories, self.episodes
+            ),
             ppo.net.compiled_actor(ppo.codes),
-            self.task._replace(asks=self.asks, teacher=teacher),
+            self.task._replace(asks=self.asks, teacher=teacher, guarded=ppo.net.guard is not None),
             Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations),
         )  # fmt: skip
         return buffer
@@ -163,7 +168,7 @@ def make_task(
     return Task(
         numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), potential, greedy,
         view.tracks, view.remembers, view.actions == "host-decoy", False, False,
-        edition == "leaderboard", exceptions,
+        edition == "leaderboard", exceptions, False, make_guard(scenario, view),
     )  # fmt: skip
 
 
@@ -221,7 +226,7 @@ class PlainCollector:
         """Started, on the environments of a training."""
         envs = make_envs(
             Backend(config.backend, config.cyborg_path), config.n_envs,
-            red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps,
+            red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
         )  # fmt: skip
         collector = cls(envs, config, workflows, exceptions=exceptions)
         try:
@@ -234,15 +239,19 @@ class PlainCollector:
             raise
         return collector
 
-    def start(self, seeds: np.ndarray, generators: np.ndarray, red_agents: Sequence[str] = ()) -> None:
+    def start(
+        self, seeds: np.ndarray, generators: np.ndarray, red_agents: Sequence[str] = (), takeovers: Sequence[str] = ()
+    ) -> None:
         """Begins new episodes.
 
         Args:
             seeds: of the environments, (n_envs,) uint64.
             generators: of the policy's chance, (n_envs,) uint64.
             red_agents: of the environments, where they change.
+            takeovers: likewise.
         """
-        self.envs.reset(seed=seeds.tolist(), options={"red_agent": list(red_agents)} if red_agents else None)
+        changed = {"red_agent": list(red_agents), "takeover": list(takeovers)}
+        self.envs.reset(seed=seeds.tolist(), options={name: value for name, value in changed.items() if value})
         self.generators = generators.copy()
         self.steps[:] = 0
         self.compliance.start_episodes(np.ones(len(seeds), bool))

@@ -8,9 +8,10 @@ from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from workflow_rl.errors import UserError
+from workflow_rl.takeover import parse_takeover
 
 CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
-VIEWS, ACTION_VIEWS = ("plain", "memory"), ("full", "host-decoy")  # see views.py
+VIEWS, ACTION_VIEWS = ("plain", "short-memory", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
 ALIGNMENTS = ("penalty", "potential")
@@ -31,6 +32,7 @@ class TrainConfig:
     universal: bool = _setting(False, "One policy for all workflows: each environment has its own.")
     red_agent: str = _setting("bline", "bline, meander, sleep, or a comma list = mixed.")
     edition: str = _setting("current", "Edition of CybORG 2.1: current or leaderboard.")
+    takeover: str = _setting("0", "Steps that red plays before blue may act; 10-60: drawn for each episode.")
     seed: int = _setting(0, "Same seed, same result.")
     n_envs: int = _setting(200, "Environments side by side.")
     update_steps: int = _setting(100, "Steps of each environment between two updates.")
@@ -43,6 +45,7 @@ class TrainConfig:
     )
     alignment_lambda: float = _setting(20.0, "Strength of the alignment reward.")
     alignment: str = _setting("penalty", "penalty: for each violation; potential: for a rise of compliance.")
+    guard: bool = _setting(False, "Take away fixes of a type while one of higher priority looks compromised.")
     warm_start: str = _setting(
         "none",
         "Start from none, general (a short training without an order comes first), a policy or a run.",
@@ -65,7 +68,9 @@ class TrainConfig:
     normalise_advantages: bool = _setting(False, "Centre and scale the advantages of each batch.")
     replay_batches: int = _setting(0, "Recent batches used again in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
-    view: str = _setting("plain", "plain: 52 bits; memory: also what blue can remember of the episode.")
+    view: str = _setting(
+        "plain", "plain: 52 bits; short-memory: also what blue restored; memory: all that it can remember."
+    )
     actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, the next useful one.")
     improve_rounds: int = _setting(0, "Improve the expert by so many rounds of paired games before it is imitated.")
     imitate_updates: int = _setting(0, "First learn from so many batches of the expert's play; needs view memory.")
@@ -286,6 +291,7 @@ def check_config(config: TrainConfig) -> None:
         raise UserError("path 'fast' is that of the native engine; use 'auto' or 'plain' with backend cyborg.")
     if config.min_episodes > config.max_episodes:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
+    parse_takeover(config.takeover)
     for name, allowed in (
         ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),
         ("alignment", ALIGNMENTS), ("time_limit", TIME_LIMITS),

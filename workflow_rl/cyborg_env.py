@@ -19,9 +19,11 @@ from workflow_rl.config import MOST_PROCESSES
 from workflow_rl.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
 from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.cyborg_sim import CyborgGame, check_package, load_cyborg
+from workflow_rl.engine.step import SLEEP
 from workflow_rl.engine.tables import fixed_hosts
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.game import (
+    OPTIONS,
     Infos,
     as_scenario,
     check_actions,
@@ -36,6 +38,9 @@ from workflow_rl.game import (
 )
 from workflow_rl.scenario import GREEN_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import DEFAULT_SCENARIO
+from workflow_rl.takeover import parse_takeover, takeover_rows
+
+TAKEOVER = 11  # what a seed is for, beside the game
 
 
 class CyborgEnv(gymnasium.Env[np.ndarray, int]):
@@ -51,7 +56,8 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         green_agent: ``sleep`` (standard) or ``active``.
         scenario: a scenario or the path of its file.
         cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        record: put a row of the trace format into ``infos["record"]``.
+        record: put a row of the trace format into ``infos["record"]``, those of the takeover into ``opening``.
+        takeover: steps that red plays before blue may act, or a range of them.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
@@ -65,6 +71,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         scenario: Scenario | Path | str = DEFAULT_SCENARIO,
         cyborg_path: str = "",
         record: bool = False,
+        takeover: str | int = 0,
     ) -> None:
         self.scenario = as_scenario(scenario)
         self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
@@ -74,7 +81,9 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         check_package(self._package, edition, self.scenario)
         self._record, self._game, self._recorder = record, None, None  # type: tuple[bool, Any, Any]
         self._playing = ""  # the opponent of the running game
-        self.red_agent = red_agent
+        self.red_agent, self.takeover = red_agent, str(takeover)
+        self.opening: list[dict[str, np.ndarray]] = []  # rows of the trace format, of the steps before the takeover
+        self._slept = 0  # how many those were
         self._fixed, self._targets = fixed_unit_types(self.scenario), fixed_hosts(self.scenario)
         self._foothold = self.scenario.host_names.index(self.scenario.red.foothold)
         self.observation_space = Box(0.0, 1.0, (4 * len(self.scenario.hosts),), np.float32)
@@ -96,16 +105,29 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self._next_red = names[0]
 
     @property
-    def progress(self) -> tuple[str, int, int, bytes]:
-        """Where the game stands: opponent, seed, number of the episode, blue's actions in it. Can be set."""
+    def takeover(self) -> str:
+        """Steps that red plays before; another number counts from the next reset."""
+        return self._takeover
+
+    @takeover.setter
+    def takeover(self, takeover: str) -> None:
+        if len(parse_takeover(takeover)) > 1:
+            raise UserError(f"{len(parse_takeover(takeover))} takeovers were given for 1 environments.")
+        self._takeover = takeover
+
+    @property
+    def progress(self) -> tuple[str, str, int, int, bytes]:
+        """Where the game stands: opponent, takeover, seed, number of the episode, blue's actions. Can be set."""
         self._check_running("the game can be asked for")
         assert self._seed is not None
-        return self._playing, self._seed, self._episode, bytes(self._actions)
+        return self._playing, str(self._slept), self._seed, self._episode, bytes(self._actions)
 
     @progress.setter
-    def progress(self, progress: tuple[str, int, int, bytes]) -> None:
-        self.red_agent, self._seed, self._episode, actions = progress
+    def progress(self, progress: tuple[str, str, int, int, bytes]) -> None:
+        drawn_from = self.takeover
+        self.red_agent, self.takeover, self._seed, self._episode, actions = progress
         self._start()
+        self.takeover = drawn_from
         for action in actions:
             self._play(action)
 
@@ -117,9 +139,11 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, Infos]:
         """Starts a new episode; option ``red_agent`` replaces the opponent."""
         options = dict(options or {})
-        check_options(options, ("red_agent",))
+        check_options(options, OPTIONS)
         if "red_agent" in options:
             self.red_agent = options["red_agent"]
+        if "takeover" in options:
+            self.takeover = options["takeover"]
         if seed is not None:
             super().reset(seed=check_seed(seed))
             self._seed, self._episode = int(seed), 0
@@ -128,7 +152,8 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         else:
             self._episode += 1
         self._start()
-        infos = {key: value[0] for key, value in start_infos(self.scenario, 1).items()}
+        start = start_infos(self._game.levels()[None], np.array([self._slept]))
+        infos = {key: value[0] for key, value in start.items()}
         return self._observation.copy(), infos
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, Infos]:
@@ -151,6 +176,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             "red_level": self._game.levels(),
             "fixed_unit_type": self._fixed[number],
             "repaired_unit_type": self._fixed[number] if repaired else np.int8(-1),
+            "takeover": np.int32(self._slept),
         }
         if self._record:
             infos["record"] = self._recorder.record(number, self._observation, reward)
@@ -180,6 +206,19 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             self._observation = self._game.reset(seed)
         if self._recorder is not None:
             self._recorder.start()
+        self._sleep()
+
+    def _sleep(self) -> None:
+        """Red plays until blue takes over."""
+        assert self._seed is not None
+        least, most = parse_takeover(self.takeover)[0]
+        own = np.random.default_rng([self._seed, self._episode, TAKEOVER])
+        self._slept, self.opening = int(own.integers(least, most + 1)), []
+        for _ in range(self._slept):
+            reward = self._play(SLEEP)
+            if self._recorder is not None:
+                self.opening.append(self._recorder.record(SLEEP, self._observation, reward))
+        self._actions = bytearray()  # those of blue's own
 
     def _play(self, action: int) -> float:
         self._actions.append(action)
@@ -212,6 +251,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     Args:
         num_envs: how many environments, and processes.
         red_agent: ``bline``, ``meander``, ``sleep``, or a comma list: environment i gets entry i, round and round.
+        takeover: steps that red plays before, likewise.
         options: as for :class:`CyborgEnv`.
 
     Example:
@@ -224,13 +264,22 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
     autoreset_mode = AutoresetMode.SAME_STEP
 
-    def __init__(self, num_envs: int = 1, red_agent: str | Sequence[str] = "bline", **options: Any) -> None:
+    def __init__(
+        self,
+        num_envs: int = 1,
+        red_agent: str | Sequence[str] = "bline",
+        takeover: str | int | Sequence[str] = 0,
+        **options: Any,
+    ) -> None:
         self.num_envs = positive_int("number of environments", num_envs, MOST_PROCESSES)
-        reds = self._spread(red_agent)
-        first = CyborgEnv(reds[0], **options)  # refuses what is wrong, and imports CybORG before the processes fork
+        kinds = list(zip(self._spread(red_agent), self._takeovers(takeover), strict=True))
+        first = CyborgEnv(kinds[0][0], **options)  # refuses what is wrong, and imports CybORG before the processes fork
         self.scenario, self.max_steps = first.scenario, first.max_steps
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
-        makers = [partial(in_own_process, os.getpid(), partial(CyborgEnv, red, **options)) for red in reds]
+        makers = [
+            partial(in_own_process, os.getpid(), partial(CyborgEnv, red, takeover=after, **options))
+            for red, after in kinds
+        ]
         if self.num_envs == 1:
             self.envs: Any = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
         else:
@@ -247,6 +296,9 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise UserError(f"{len(names)} red agents were given for {self.num_envs} environments.")
         return [names[i % len(names)] for i in range(self.num_envs)]
 
+    def _takeovers(self, takeover: str | int | Sequence[str]) -> list[str]:
+        return [f"{least}-{most}" for least, most, _ in takeover_rows(takeover, self.num_envs).tolist()]
+
     @property
     def packed_observations(self) -> np.ndarray:
         """The current observations as 64-bit words, number k in bit k; shape (num_envs,)."""
@@ -259,17 +311,18 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Starts new episodes; seeds and options as in CageVectorEnv."""
         options = dict(options or {})
         chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
-        check_options(options, ("red_agent", "reset_mask"))
+        check_options(options, (*OPTIONS, "reset_mask"))
         if seed is not None and not isinstance(seed, (list, tuple, np.ndarray)):
             super().reset(seed=check_seed(seed))
         seeds = seeds_of(seed, self.num_envs, self.np_random)
         if seeds is None and not self._started.all():
             seeds = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
-        new = self._spread(options["red_agent"]) if "red_agent" in options else None
+        changed = {"red_agent": self._spread, "takeover": self._takeovers}
+        changed_to = {name: spread(options[name]) for name, spread in changed.items() if name in options}
         with self._guarded():
-            if new is not None:
-                old = self.envs.get_attr("red_agent")
-                self.envs.set_attr("red_agent", [n if c else o for n, o, c in zip(new, old, chosen, strict=True)])
+            for name, new in changed_to.items():
+                old = self.envs.get_attr(name)
+                self.envs.set_attr(name, [n if c else o for n, o, c in zip(new, old, chosen, strict=True)])
             listed = [None] * self.num_envs if seeds is None else [int(one) for one in seeds]
             mask = None if chosen.all() else {"reset_mask": chosen}
             observations, infos = self.envs.reset(seed=listed, options=mask)
@@ -294,7 +347,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return observations.copy(), rewards, terminated, truncated, infos
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """Where all games stand, as plain arrays: opponents, seeds, episodes, and blue's actions in them."""
+        """Where all games stand, as plain arrays: opponents, takeovers, seeds, episodes, blue's actions in them."""
         if not self._started.all():
             raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
         with self._guarded():
@@ -303,8 +356,9 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         padded = [np.frombuffer(actions.ljust(longest, b"\0"), np.uint8) for *_, actions in games]
         return {
             "reds": np.array([red.encode() for red, *_ in games], "S8").view(np.uint8).reshape(self.num_envs, 8),
-            "seeds": np.array([seed for _, seed, *_ in games], np.uint64),
-            "episode_numbers": np.array([episode for _, _, episode, _ in games], np.int64),
+            "takeovers": np.array([int(takeover) for _, takeover, *_ in games], np.int64),
+            "seeds": np.array([seed for _, _, seed, *_ in games], np.uint64),
+            "episode_numbers": np.array([episode for *_, episode, _ in games], np.int64),
             "lengths": np.array([len(actions) for *_, actions in games], np.int64),
             "played": np.stack(padded),
         }
@@ -312,8 +366,9 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`state_arrays` gave, by playing the actions again."""
         reds = [bytes(row).rstrip(b"\0").decode() for row in arrays["reds"]]
-        rows = zip(reds, arrays["seeds"], arrays["episode_numbers"], arrays["lengths"], arrays["played"], strict=True)
-        games = [(red, int(seed), int(number), row[:n].tobytes()) for red, seed, number, n, row in rows]
+        names = ("takeovers", "seeds", "episode_numbers", "lengths", "played")
+        rows = zip(reds, *(arrays[name] for name in names), strict=True)
+        games = [(red, str(k), int(seed), int(number), row[:n].tobytes()) for red, k, seed, number, n, row in rows]
         with self._guarded():
             self.envs.set_attr("progress", games)
             self._observations = np.stack(self.envs.get_attr("observation"))

@@ -12,7 +12,16 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from workflow_rl.game import Game, Infos, check_actions, check_reset_mask, check_seed, check_single_action, seeds_of
+from workflow_rl.game import (
+    OPTIONS,
+    Game,
+    Infos,
+    check_actions,
+    check_reset_mask,
+    check_seed,
+    check_single_action,
+    seeds_of,
+)
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import DEFAULT_SCENARIO
 
@@ -47,7 +56,8 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     minus 10 while the operational service is down, minus 1 for a Restore.
 
     ## Start and end
-    Red holds User0, blue sees 52 zeros. Episodes never terminate; they are truncated after ``max_steps`` steps and the
+    Red holds User0, blue sees 52 zeros. With a ``takeover`` red then plays so many steps while blue sleeps; blue sees what
+    it would have seen. Steps and return count from there. Episodes never terminate; they are truncated after ``max_steps`` steps and the
     next one starts in the same step (SAME_STEP): ``infos["final_obs"]`` has the last observation and
     ``infos["final_info"]`` the facts of the last step.
 
@@ -58,6 +68,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     | ``red_level`` | (num_envs, 13) int8 | red's true level *after* the step: 0 none, 1 user, 2 privileged |
     | ``fixed_unit_type`` | (num_envs,) int8 | unit type that Remove or Restore was aimed at, -1 for other actions |
     | ``repaired_unit_type`` | (num_envs,) int8 | the same if it ended red's presence there, before red moved; else -1 |
+    | ``takeover`` | (num_envs,) int32 | steps that red had played when blue took over |
 
     ## Seeds
     ``reset(seed=s)`` gives environment i the seed ``s + i``, as Gymnasium's own vector environments do; a list of seeds
@@ -71,6 +82,8 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         max_steps: length of an episode; None: endless.
         green_agent: ``sleep`` (standard) or ``active`` (scans hosts now and then).
         scenario: a scenario or the path of its file.
+        takeover: steps that red plays before blue may act; ``"10-60"`` draws a number for each episode, of a comma list
+            environment i gets entry i, round and round.
 
     ## Version history
     * v0: exact on recorded traces of CybORG 2.1, both editions
@@ -95,8 +108,9 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         max_steps: int | None = 100,
         green_agent: str = "sleep",
         scenario: Scenario | Path | str = DEFAULT_SCENARIO,
+        takeover: str | int = 0,
     ) -> None:
-        self.game = Game(num_envs, red_agent, edition, max_steps, green_agent, scenario)
+        self.game = Game(num_envs, red_agent, edition, max_steps, green_agent, scenario, takeover)
         self.num_envs = self.game.n_envs
         self.single_observation_space, self.single_action_space = _spaces(self.game)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -127,11 +141,12 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Where all games stand, as plain arrays for a checkpoint."""
         if not self.game.started.all():
             raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
-        return {"states": self.game.states.view(np.uint8).copy()}
+        return {"states": self.game.states.view(np.uint8).copy(), "takeovers": self.game.takeovers.copy()}
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`state_arrays` gave."""
         self.game.states[:] = arrays["states"].view(self.game.states.dtype)
+        self.game.takeovers[:] = arrays["takeovers"]
         self.game.started[:] = True
 
     def reset(
@@ -141,7 +156,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
         Args:
             seed: one seed for all, one each, or None to let the generators go on (from random seeds at first).
-            options: ``red_agent`` replaces the red agents; ``reset_mask`` (num_envs,) bool resets only some.
+            options: ``red_agent`` and ``takeover`` replace those; ``reset_mask`` (num_envs,) bool resets only some.
         """
         game, options = self.game, dict(options or {})
         chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
@@ -150,8 +165,8 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         seeds = seeds_of(seed, self.num_envs, self.np_random)
         if seeds is None and not game.started.all():
             seeds = self.np_random.integers(2**63, size=self.num_envs).astype(np.uint64)
-        game.reset(seeds, chosen, options, ("red_agent", "reset_mask"))
-        return self._observations(), self._with_masks(game.start_infos(self.num_envs), chosen.copy())
+        game.reset(seeds, chosen, options, (*OPTIONS, "reset_mask"))
+        return self._observations(), self._with_masks(game.start_infos(self._all), chosen.copy())
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Plays one step in every environment; see the class for what comes back."""
@@ -167,7 +182,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Moves the facts of ended episodes to ``final_info``; the new ones start in their place."""
         rows = np.flatnonzero(ended)
         final_info = {}
-        for key, start in self.game.start_infos(len(rows)).items():
+        for key, start in self.game.start_infos(rows).items():
             final = np.zeros_like(infos[key])
             final[rows] = infos[key][rows]
             infos[key][rows] = start
@@ -211,8 +226,9 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         max_steps: int | None = 100,
         green_agent: str = "sleep",
         scenario: Scenario | Path | str = DEFAULT_SCENARIO,
+        takeover: str | int = 0,
     ) -> None:
-        self.game = Game(1, red_agent, edition, max_steps, green_agent, scenario)
+        self.game = Game(1, red_agent, edition, max_steps, green_agent, scenario, takeover)
         self.observation_space, self.action_space = _spaces(self.game)
         self._action = np.zeros(1, np.int64)
         self._ended = False
@@ -236,7 +252,9 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
             seeds = self.np_random.integers(2**63, size=1).astype(np.uint64)
         game.reset(seeds, np.ones(1, bool), dict(options or {}))
         self._ended = False
-        return np.zeros(game.n_bits, np.float32), _first(game.start_infos(1))
+        packed = int(game.states["observation"][0])
+        observation = (packed >> np.arange(game.n_bits) & 1).astype(np.float32)
+        return observation, _first(game.start_infos(np.zeros(1, int)))
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, Infos]:
         """Plays one step."""

@@ -11,6 +11,7 @@ from workflow_rl.errors import UserError
 from workflow_rl.evaluation import REFERENCE_POLICIES, Policy, Progress, evaluate_table, reference_policy
 from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import parse_takeover
 
 CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
@@ -30,24 +31,27 @@ def evaluate_named(
     workflow: str,
     backend: Backend,
     progress: Progress,
+    takeover: str | None = None,
 ) -> dict[str, Any]:
     """Evaluates a policy by name; see :func:`evaluation.table_of` for the form of the result.
 
-    Without an edition it is the policy's own; for a reference defender the current one.
+    Without an edition it is the policy's own; for a reference defender the current one. The same for the takeover.
     """
     edition = edition_of(policy, edition)
+    takeover = takeover_of(policy, takeover)
     check_backend(backend, edition)
     if policy in REFERENCE_POLICIES:
         if workflow or greedy:
             raise UserError(f"{policy} is a reference defender: it takes neither a workflow nor --greedy.")
         blue = reference_policy(policy, edition=edition)
-        table = evaluate_table(blue, red_agents, edition, episodes, seed, progress, backend)
+        table = evaluate_table(blue, red_agents, edition, episodes, seed, progress, backend, takeover)
     else:
         from workflow_rl.policy_evaluation import evaluate_policy_file  # only now: it imports torch
 
         path, reds = policy_path(policy, edition), parse_red_agents(red_agents)
-        table = evaluate_policy_file(path, reds, edition, episodes, seed, greedy, workflow, progress, backend)
-    about = {"policy": policy, "edition": edition, "backend": backend.name, "episodes": episodes, "seed": seed}
+        table = evaluate_policy_file(path, reds, edition, episodes, seed, greedy, workflow, progress, backend, takeover)
+    about: dict[str, Any] = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
+    about |= {"episodes": episodes, "seed": seed}
     if backend.name == "cyborg":
         from workflow_rl.cyborg_sim import load_cyborg
 
@@ -70,12 +74,12 @@ def challenge(
     ``native`` has the engine's figures, ``difference`` how far the two are apart, in standard errors.
     """
     reds = ",".join(RED_AGENTS)
-    table = evaluate_named(policy, reds, edition, episodes, seed, greedy, workflow, backend, progress)
+    table = evaluate_named(policy, reds, edition, episodes, seed, greedy, workflow, backend, progress, "0")
     table["protocol"] = "challenge"
     if backend.name == "native":
         return table
     many = max(episodes, DEFAULT_EPISODES["native"])
-    native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None)
+    native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None, "0")
     names = ("episodes", "cells", "total", "total_standard_error", "obedience")
     table["native"] = {name: native[name] for name in names if name in native}
     table["difference"] = differences(table["cells"], native["cells"])
@@ -132,6 +136,18 @@ def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAM
     from workflow_rl.policy_file import load_policy
 
     return load_policy(policy_path(policy, "", names)).edition
+
+
+def takeover_of(policy: str, takeover: str | None) -> str:
+    """The takeover that was asked for, else the policy's own; a defender by name was made for none."""
+    if takeover is not None:
+        parse_takeover(takeover)
+        return takeover
+    if policy in BY_NAME:
+        return "0"
+    from workflow_rl.policy_file import load_policy
+
+    return load_policy(policy_path(policy, "")).takeover
 
 
 def policy_path(policy: str, edition: str, names: tuple[str, ...] = BY_NAME) -> Path:

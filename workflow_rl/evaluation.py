@@ -17,6 +17,7 @@ from workflow_rl.expert import RULES, advice
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import takeovers_of
 from workflow_rl.views import PLAIN, View, with_view
 
 BATCH = 2000  # episodes played side by side
@@ -98,6 +99,7 @@ def episode_returns(
     seed: int,
     progress: Progress,
     backend: Backend = NATIVE,
+    takeover: str = "0",
 ) -> np.ndarray:
     """Return of each game over the first steps; (n_episodes, n_lengths); see :func:`evaluate`."""
     check_choice("red agent", red_agent, RED_AGENTS)
@@ -113,7 +115,7 @@ def episode_returns(
         for start in range(0, n_episodes, size):
             rows = np.arange(start, start + size) % n_episodes  # the last batch is filled up with the first games
             kept = min(size, n_episodes - start)
-            returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], lengths)[:kept]
+            returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], takeover, lengths)[:kept]
             progress(kept)
     return returns
 
@@ -132,12 +134,13 @@ def evaluate_table(
     seed: int,
     progress: Progress,
     backend: Backend = NATIVE,
+    takeover: str = "0",
 ) -> dict[str, Any]:
     """Evaluates against each red agent; see :func:`table_of` for the form."""
     reds = dict.fromkeys(parse_red_agents(red_agents))
     return table_of(
         {
-            red: episode_returns(policy, red, edition, n_episodes, CHALLENGE_LENGTHS, seed, progress, backend)
+            red: episode_returns(policy, red, edition, n_episodes, CHALLENGE_LENGTHS, seed, progress, backend, takeover)
             for red in reds
         }
     )
@@ -182,8 +185,10 @@ def _with_generator_each(policy: Policy, seed: list[int]) -> Act:
     return act
 
 
-def _play(envs: Any, act: Act, episodes: np.ndarray, seeds: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
-    envs.reset(seed=seeds.tolist())
+def _play(
+    envs: Any, act: Act, episodes: np.ndarray, seeds: np.ndarray, takeover: str, lengths: Sequence[int]
+) -> np.ndarray:
+    envs.reset(seed=seeds.tolist(), options={"takeover": takeovers_of(takeover, episodes)})
     total, returns = np.zeros(len(seeds)), np.empty((len(seeds), len(lengths)))
     for step in range(1, max(lengths) + 1):
         total += envs.step(act(envs.packed_observations, episodes))[1]

@@ -14,6 +14,7 @@ from workflow_rl.evaluation import EXPERT, REFERENCE_POLICIES
 from workflow_rl.policy_evaluation import workflows_of_policy
 from workflow_rl.policy_file import check_edition, load_policy, policy_content
 from workflow_rl.run_store import tensor_bytes, write_atomically
+from workflow_rl.takeover import is_incident
 from workflow_rl.workflow import unit_types
 
 PACKAGE = Path(__file__).parent
@@ -48,7 +49,7 @@ def export_agent(
     if policy == EXPERT:
         if workflow or greedy:
             raise UserError("expert is a reference defender: it takes neither a workflow nor --greedy.")
-        about = {"workflow": "", "greedy": True, "edition": rules}
+        about = {"workflow": "", "greedy": True, "edition": rules, "takeover": "0"}
         files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
         files["README.md"] = _readme("", "by rules", "It draws nothing.", rules, "")
     else:
@@ -69,14 +70,18 @@ def _network_files(path: Path, edition: str, workflow: str, greedy: bool) -> tup
     chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
     agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(unit_types())}
+    if found.net.guard is not None:
+        agent["guard"] = {name: array.tolist() for name, array in found.net.guard._asdict().items()}
     own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
     acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
+    if is_incident(found.takeover):
+        acts += f" It was trained for incidents: it takes over after {found.takeover} steps of red's."
     files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
     files |= _sources(found.view.tracks, False)
     files["README.md"] = _readme(
         chosen, f"against {', '.join(dict.fromkeys(found.red_agent.split(',')))}", acts, edition, WEIGHTS
     )
-    return files, {"workflow": chosen, "greedy": greedy, "edition": edition}
+    return files, {"workflow": chosen, "greedy": greedy, "edition": edition, "takeover": found.takeover}
 
 
 def _sources(memory: bool, expert: bool) -> dict[str, bytes]:

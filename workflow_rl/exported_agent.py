@@ -48,13 +48,16 @@ class Agent:
         self.greedy = bool(wanted.get("greedy", False)) if greedy is None else greedy
         self.workflow = workflow or wanted.get("workflow", about["workflow"])
         self._leaderboard = about["edition"] == "leaderboard"
-        self._remembers = self._expert or about.get("view") == "memory"
+        self._words = {"memory": 4, "short-memory": 2}.get(about.get("view", ""), 0)  # of the memory's bits
+        self._remembers = self._expert or self._words > 0
         self._host_decoy = about.get("actions") == "host-decoy"
         self.n_inputs = int(about.get("n_bits", N_OBSERVED))
         coded = about.get("n_code", 0)
         self._layers = (
             [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in (0, 2, 4)] if weights else []
         )
+        self._order = [wanted.get("unit_types", UNIT_TYPES).index(name) for name in self.workflow.split(",") if name]
+        self._guard = wanted.get("guard")
         self._code = _one_hot(self.workflow, wanted.get("unit_types", UNIT_TYPES)) if coded else np.zeros(0)
         self._state = seed & _MASK
         self._memory = _new_memory() if self._remembers or self._host_decoy else None
@@ -73,8 +76,12 @@ class Agent:
 
     def _notice(self, seen: np.ndarray) -> None:
         """Takes what has been seen since the last action into the memory."""
-        if self._memory is not None and self._last_action is not None:
-            packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
+        if self._memory is None:
+            return
+        packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
+        if self._last_action is None:
+            _beside("cage2_memory").begin(self._memory, packed)
+        else:
             _beside("cage2_memory").remember(self._memory, self._last_action, packed)
 
     def _inputs(self, seen: np.ndarray) -> np.ndarray:
@@ -82,7 +89,7 @@ class Agent:
         if not self._remembers:
             return seen
         module = _beside("cage2_memory")
-        words = np.zeros(module.N_WORDS, object)  # whole numbers of any size
+        words = np.zeros(self._words, object)  # whole numbers of any size
         module.write_bits(self._memory, words)
         rest = [int(word) >> bit & 1 for word in words[1:] for bit in range(64)]
         first = [int(words[0]) >> bit & 1 for bit in range(N_OBSERVED)]
@@ -122,8 +129,18 @@ class Agent:
             hidden = np.tanh(weight @ hidden + bias)
         weight, bias = self._layers[-1]
         logits = weight @ hidden + bias
+        logits[self._blocked(inputs)] = -np.inf
         chances = np.exp(logits - logits.max())
         return np.asarray(chances / chances.sum(), np.float32)
+
+    def _blocked(self, inputs: np.ndarray) -> list[int]:
+        """Fixes that the guard takes away: of a type while one of higher priority looks compromised."""
+        if not self._guard:
+            return []
+        packed = sum(1 << int(bit) for bit in np.flatnonzero(inputs[:N_OBSERVED]))
+        looks = [packed & self._guard["suspect"][kind] != 0 for kind in self._order]
+        later = self._order[looks.index(True) + 1 :] if any(looks) else []
+        return [action for action, kind in enumerate(self._guard["fixed"]) if kind in later]
 
     def _uniform(self) -> float:
         """The next number from 0 to 1 of a splitmix64 generator."""

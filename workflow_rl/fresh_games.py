@@ -14,6 +14,7 @@ from workflow_rl.compliance import EPISODE_DTYPE
 from workflow_rl.evaluation import Progress
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.scenario import parse_red_agents
+from workflow_rl.takeover import takeovers_of
 from workflow_rl.workflow import Workflow
 
 Play = Callable[[ParallelOrderConditionedPPO, tuple[Workflow, ...], Progress], tuple[np.ndarray, np.ndarray]]
@@ -31,6 +32,7 @@ class FreshGames:
     seed: int
     purpose: tuple[int, ...]
     greedy: bool
+    takeover: str = "0"
 
     @contextmanager
     def players(self, backend: Backend) -> Iterator[Play]:
@@ -39,7 +41,10 @@ class FreshGames:
             yield self._play_native
             return
         n_envs = min(backend.jobs, self.n_episodes)
-        envs = make_envs(backend, n_envs, red_agent=self._reds(np.arange(n_envs)), edition=self.edition, max_steps=None)
+        envs = make_envs(
+            backend, n_envs, red_agent=self._reds(np.arange(n_envs)), edition=self.edition, max_steps=None,
+            takeover=takeovers_of(self.takeover, np.arange(n_envs)),
+        )  # fmt: skip
         with closing(envs):
             yield lambda ppo, workflows, progress: self._play_cyborg(envs, ppo, workflows, progress)
 
@@ -53,7 +58,7 @@ class FreshGames:
     ) -> tuple[np.ndarray, np.ndarray]:
         collector = Collector(
             self.n_episodes, self.max_steps, self.max_steps, self.red_agent, self.edition, workflows, 0.0, self.seed,
-            self.purpose, self.greedy, ppo.view,
+            self.purpose, self.greedy, ppo.view, takeover=self.takeover,
         )  # fmt: skip
         buffer = collector.collect(ppo)
         progress(self.n_episodes)
@@ -77,7 +82,7 @@ class FreshGames:
             rows = (
                 np.arange(first, first + n_envs) % self.n_episodes
             )  # the last group is filled up with the first games
-            collector.start(seeds[rows], generators[rows], self._reds(rows))
+            collector.start(seeds[rows], generators[rows], self._reds(rows), takeovers_of(self.takeover, rows))
             played = collector.collect(ppo).batch.rewards
             kept = min(n_envs, self.n_episodes - first)
             episodes[rows[:kept]], rewards[rows[:kept]] = collector.episodes[:kept], played[:kept]

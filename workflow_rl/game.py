@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import allocate, compile_tables
-from workflow_rl.engine.observe import BITS_PER_HOST
+from workflow_rl.engine.observe import BITS_PER_HOST, all_levels
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import HOSTS, fixed_hosts
 from workflow_rl.errors import UserError
 from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import takeover_rows
 
 Infos = dict[str, Any]
+OPTIONS = ("red_agent", "takeover")  # of a reset
 
 
 class Game:
@@ -30,12 +32,14 @@ class Game:
         max_steps: int | None,
         green_agent: str,
         scenario: Scenario | Path | str,
+        takeover: str | int = 0,
     ) -> None:
         self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
         self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
         self.scenario = as_scenario(scenario)
         self.tables = compile_tables(self.scenario, edition)
         self.states = allocate(self.n_envs)
+        self.takeovers = takeover_rows(takeover, self.n_envs)  # (n_envs, 3), see begin_one
         self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
         self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
         self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
@@ -56,15 +60,16 @@ class Game:
         seeds: np.ndarray | None,
         chosen: np.ndarray,
         options: dict[str, Any],
-        allowed: tuple[str, ...] = ("red_agent",),
+        allowed: tuple[str, ...] = OPTIONS,
     ) -> None:
         """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
         check_options(options, allowed)
         if "red_agent" in options:
             self.set_red_agents(options["red_agent"], chosen)
-        reset_envs(
-            self.states, self.tables, chosen, np.zeros(0, np.uint64) if seeds is None else seeds, seeds is not None
-        )
+        if "takeover" in options:
+            self.takeovers[chosen] = takeover_rows(options["takeover"], self.n_envs)[chosen]
+        new = np.zeros(0, np.uint64) if seeds is None else seeds
+        reset_envs(self.states, self.tables, self.takeovers, chosen, new, seeds is not None)
         self.started |= chosen
 
     def step(self, actions: np.ndarray, autoreset: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, Infos]:
@@ -72,7 +77,10 @@ class Game:
         out = observations, rewards, truncated, _ = self.outputs()
         before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
         repaired = np.empty(self.n_envs, np.int16)
-        ended = step_envs(self.states, self.tables, actions, self.max_steps, autoreset, *out, before, level, repaired)
+        played_before = self.takeovers[:, 2].copy()
+        ended = step_envs(
+            self.states, self.tables, self.takeovers, actions, self.max_steps, autoreset, *out, before, level, repaired
+        )
         if ended < 0:
             raise UserError(
                 f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
@@ -84,6 +92,7 @@ class Game:
             "red_level": level[:, : self.n_hosts],
             "fixed_unit_type": fixed,
             "repaired_unit_type": np.where(repaired != 0, fixed, np.int8(-1)),
+            "takeover": played_before,
         }
         return observations, rewards, truncated, ended, infos
 
@@ -97,9 +106,11 @@ class Game:
             self.final_observations,
         )
 
-    def start_infos(self, n_envs: int) -> Infos:
-        """The facts of an episode's start, in the form of those of a step."""
-        return start_infos(self.scenario, n_envs)
+    def start_infos(self, rows: np.ndarray) -> Infos:
+        """The facts of the start of the episodes in some environments, in the form of those of a step."""
+        level = np.zeros((len(self.states), HOSTS), np.int8)
+        all_levels(self.states, level)
+        return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])
 
 
 def as_scenario(scenario: Scenario | Path | str) -> Scenario:
@@ -116,22 +127,25 @@ def fixed_unit_types(scenario: Scenario) -> np.ndarray:
     return np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
 
 
-def start_infos(scenario: Scenario, n_envs: int) -> Infos:
-    """The facts of an episode's start, in the form of those of a step."""
-    n_hosts = len(scenario.hosts)
-    level = np.zeros((n_envs, n_hosts), np.int8)
-    level[:, scenario.host_names.index(scenario.red.foothold)] = 2
+def start_infos(level: np.ndarray, takeover: np.ndarray) -> Infos:
+    """The facts of an episode's start, in the form of those of a step.
+
+    Args:
+        level: red's on each host; (n_envs, n_hosts) int8.
+        takeover: steps that red has played; (n_envs,).
+    """
     return {
-        "compromised_before": np.zeros((n_envs, n_hosts), bool),
+        "compromised_before": np.zeros(level.shape, bool),
         "red_level": level,
-        "fixed_unit_type": np.full(n_envs, -1, np.int8),
-        "repaired_unit_type": np.full(n_envs, -1, np.int8),
+        "fixed_unit_type": np.full(len(level), -1, np.int8),
+        "repaired_unit_type": np.full(len(level), -1, np.int8),
+        "takeover": takeover.astype(np.int32),
     }
 
 
 def check_options(options: dict[str, Any], allowed: tuple[str, ...]) -> None:
     """Refuses options of a reset that nobody knows; ``reset_mask`` has been taken out by those who know it."""
-    unknown = set(options) - {"red_agent"}
+    unknown = set(options) - set(OPTIONS)
     if unknown:
         raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
 

@@ -75,7 +75,8 @@ STEPS_TOLD = 3  # the first steps differ for a defender, later it does not know 
 N_DECOY_BITS = int(sum(len(row) for row in _USEFUL))
 OBSERVATION_BITS = 52
 WORD = 64
-N_WORDS = 4
+N_WORDS, SHORT_WORDS = 4, 2  # of the whole memory and of the short one
+SHORT_BITS = OBSERVATION_BITS + N_HOSTS
 N_BITS = OBSERVATION_BITS + N_DECOY_BITS + 6 * N_HOSTS + 2 * (N_HOSTS + 1 + LONG_AGO + 1) + N_HOSTS + LONG_AGO + 2
 N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD)
 
@@ -93,6 +94,14 @@ def forget(m: Memory) -> None:
         m.host[i], m.activity[i], m.age[i] = NOBODY, QUIET, LONG_AGO
     m.fixed, m.fixed_age = NOBODY, LONG_AGO
     m.foe, m.user, m.line, m.success, m.rooted = SOMEONE, NOBODY, 0, 0, 0
+
+
+@compiled
+def begin(m: Memory, observation: int) -> None:
+    """Start of an episode; where blue takes over a network under attack it has a first look at it."""
+    forget(m)
+    if observation:
+        remember(m, SLEEP, observation)
 
 
 @compiled
@@ -281,9 +290,15 @@ def put_host(words: np.ndarray, at: int, host: int) -> int:
 
 @compiled
 def write_bits(m: Memory, words: np.ndarray) -> None:
-    """The memory as the bits that a network sees: word 0 has the observation, the others (64 bits each) the rest."""
+    """The memory as the bits that a network sees: word 0 has the observation, the others (64 bits each) the rest.
+
+    With room for two words it is the short memory: the hosts that blue restored in this episode.
+    """
     words[:] = 0
     words[0] = m.observation
+    if len(words) == SHORT_WORDS:
+        words[1] = m.restored
+        return
     at = WORD
     bait, much = 0, 0
     for host in range(N_HOSTS):

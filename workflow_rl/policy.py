@@ -8,8 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from workflow_rl.guard import Guard
 from workflow_rl.rollout import KEY_BITS, Actor
 from workflow_rl.views import unpack_words
+
+NEVER = -1e9  # logit of an action that is not allowed
+OBSERVED = 52  # inputs that are the observation itself
 
 
 class OrderConditionedActorCritic(nn.Module):
@@ -23,10 +27,14 @@ class OrderConditionedActorCritic(nn.Module):
         n_code: numbers of the workflow's code; 0 for a general policy.
         n_actions: number of actions.
         hidden: width of the hidden layers.
+        guard: takes fixes away that are out of order by what the observation shows; None: nothing is taken away.
     """
 
-    def __init__(self, n_bits: int = 52, n_code: int = 25, n_actions: int = 145, hidden: int = 64) -> None:
+    def __init__(
+        self, n_bits: int = 52, n_code: int = 25, n_actions: int = 145, hidden: int = 64, guard: Guard | None = None
+    ) -> None:
         super().__init__()
+        self.guard = guard
         self.n_bits, self.n_code, self.n_actions, self.hidden = n_bits, n_code, n_actions, hidden
 
         def tower(n_out: int) -> nn.Sequential:
@@ -39,11 +47,30 @@ class OrderConditionedActorCritic(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (n, n_actions) and values (n,) of inputs (n, n_bits + n_code)."""
-        return self.actor(inputs), self.critic(inputs).squeeze(-1)
+        return self.logits(inputs), self.critic(inputs).squeeze(-1)
+
+    def logits(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Logits (n, n_actions) of inputs (n, n_bits + n_code)."""
+        logits: torch.Tensor = self.actor(inputs)
+        if self.guard is not None and self.n_code:
+            logits = logits.masked_fill(self._blocked(inputs), NEVER)
+        return logits
+
+    def _blocked(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Actions (n, n_actions) that the guard takes away; see :func:`workflow_rl.guard.block`."""
+        assert self.guard is not None
+        suspect, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard)
+        n_types = len(suspect)
+        bits = (suspect[:, None] >> torch.arange(OBSERVED, device=inputs.device) & 1).to(inputs.dtype)
+        suspected = inputs[:, :OBSERVED] @ bits.T > 0  # (n, n_types)
+        at = inputs[:, self.n_bits :].reshape(-1, n_types, n_types).argmax(1)  # position of each type
+        first = torch.where(suspected, at, n_types).amin(1, keepdim=True)  # of the one that looks due
+        late = torch.cat([at > first, torch.zeros_like(suspected[:, :1])], 1)  # the last column is for no fix
+        return late[:, fixed.long()]
 
     def with_order(self, n_code: int) -> OrderConditionedActorCritic:
         """The same policy with the workflow's code as further inputs, whose weights start at zero."""
-        wider = OrderConditionedActorCritic(self.n_bits, n_code, self.n_actions, self.hidden)
+        wider = OrderConditionedActorCritic(self.n_bits, n_code, self.n_actions, self.hidden, self.guard)
         wider.to(next(self.parameters()).dtype)
         weights = self.state_dict()
         for tower in ("actor", "critic"):

@@ -80,6 +80,7 @@ def evaluate_network(
     lengths: Sequence[int] = (),
     backend: Backend = NATIVE,
     progress: Progress = lambda _: None,
+    takeover: str = "0",
 ) -> Evaluation:
     """Plays ``n_episodes`` fresh games of each workflow (of none: of a general policy).
 
@@ -96,11 +97,12 @@ def evaluate_network(
         lengths: also give returns over the first so many steps.
         backend: where to play: the compiled rollout, or genuine CybORG.
         progress: told how many more of the ``n_episodes`` are done.
+        takeover: steps that red plays before.
     """
     cells: dict[Workflow | None, WorkflowCell] = {}
     played: list[np.ndarray] = []
     mean_sums = np.zeros((n_episodes, max_steps))
-    games = FreshGames(red_agent, edition, n_episodes, max_steps, seed, purpose, greedy)
+    games = FreshGames(red_agent, edition, n_episodes, max_steps, seed, purpose, greedy, takeover)
     share = max(1, len(workflows))
     with games.players(backend) as play:
         for number, workflow in enumerate(workflows or (None,)):
@@ -141,12 +143,15 @@ def evaluate_workflow_policy(
     seed: int,
     purpose: tuple[int, ...],
     backend: Backend = NATIVE,
+    takeover: str = "0",
 ) -> WorkflowCell:
     """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_network`."""
     policy = load_policy(path)
     workflows = workflows_of_policy(policy, "")
     ppo = learner_of(policy, workflows)
-    found = evaluate_network(ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend)
+    found = evaluate_network(
+        ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend, takeover=takeover
+    )
     return next(iter(found.by_workflow.values()))
 
 
@@ -160,6 +165,7 @@ def evaluate_policy_file(
     workflow: str,
     progress: Progress,
     backend: Backend = NATIVE,
+    takeover: str = "0",
 ) -> dict[str, Any]:
     """Evaluates a trained policy against each red agent; see :func:`evaluation.evaluate_table` for the form.
 
@@ -181,7 +187,7 @@ def evaluate_policy_file(
     for red in dict.fromkeys(red_agents):
         found = evaluate_network(
             ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS,
-            backend, progress,
+            backend, progress, takeover,
         )  # fmt: skip
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
         obedience[red] = asdict(found.obedience)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from workflow_rl.errors import UserError
+from workflow_rl.guard import make_guard
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.scenario_file import load_scenario
@@ -32,6 +33,7 @@ class PolicyFile:
     edition: str
     view: View = PLAIN
     greedy: bool = False  # meant to be played with its most probable actions
+    takeover: str = "0"  # of the games that it was trained on
 
 
 def save_policy(path: Path, policy: PolicyFile) -> None:
@@ -42,10 +44,11 @@ def save_policy(path: Path, policy: PolicyFile) -> None:
 def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Weights and description, as they go into the file."""
     sizes = {name: getattr(policy.net, name) for name in _SIZES}
-    about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy")}
+    about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy", "takeover")}
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
-    return arrays, {"format": FORMAT} | sizes | about | seen
+    guarded = {"guard": policy.net.guard is not None}
+    return arrays, {"format": FORMAT} | sizes | about | seen | guarded
 
 
 def file_of(path: Path) -> Path:
@@ -85,15 +88,18 @@ def load_policy(path: Path) -> PolicyFile:
     if (net.n_bits, net.n_actions) != (view.n_bits, view.n_actions) or net.n_code not in (0, 25):
         shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
         raise UserError(f"{path}: a policy of {shape} does not fit the {view}.")
+    if meta.get("guard", False):
+        net.guard = make_guard(load_scenario(), view)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-    about = {name: meta[name] for name in _ABOUT} | {"greedy": meta.get("greedy", False)}
+    about = {name: meta[name] for name in _ABOUT}
+    about |= {"greedy": meta.get("greedy", False), "takeover": meta.get("takeover", "0")}  # older files have none
     _check_about(path, about, net.n_code)
     return PolicyFile(net, **about, view=view)
 
 
 def _check_about(path: Path, about: dict[str, Any], n_code: int) -> None:
     """Refuses a description that makes no sense."""
-    kinds = {"workflow": str, "universal": bool, "red_agent": str, "edition": str, "greedy": bool}
+    kinds = {"workflow": str, "universal": bool, "red_agent": str, "edition": str, "greedy": bool, "takeover": str}
     for name, kind in kinds.items():
         if not isinstance(about[name], kind):
             raise UserError(f"{path}: damaged, {name} is {about[name]!r}.")

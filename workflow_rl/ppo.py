@@ -11,7 +11,9 @@ import torch
 
 from workflow_rl.buffer import ParallelTrajectoryBuffer
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
+from workflow_rl.guard import make_guard
 from workflow_rl.policy import OrderConditionedActorCritic, unpack_inputs
+from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import View
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
@@ -93,6 +95,8 @@ class ParallelOrderConditionedPPO:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
                 net = OrderConditionedActorCritic(view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden)
+        if self.config.guard and self.codes.shape[1]:
+            net.guard = make_guard(load_scenario(), view)
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)
@@ -108,7 +112,7 @@ class ParallelOrderConditionedPPO:
     def probabilities(self, keys: np.ndarray) -> np.ndarray:
         """Action probabilities (n, n_actions), float32, of inputs given as keys (n, n_words) or, of one word, (n,)."""
         with torch.no_grad():
-            result: np.ndarray = torch.softmax(self.net.actor(self._inputs(keys)), -1).float().cpu().numpy()
+            result: np.ndarray = torch.softmax(self.net.logits(self._inputs(keys)), -1).float().cpu().numpy()
         return result
 
     def values(self, keys: np.ndarray) -> np.ndarray:
@@ -290,7 +294,7 @@ class ParallelOrderConditionedPPO:
         """Log-probabilities of the actions under the policy that played them."""
         with torch.no_grad():
             parts = [
-                torch.log_softmax(self.net.actor(inputs), -1).gather(1, actions[:, None])[:, 0]
+                torch.log_softmax(self.net.logits(inputs), -1).gather(1, actions[:, None])[:, 0]
                 for inputs, actions in zip(*(_chunks(a) for a in (data.inputs, data.actions)), strict=True)
             ]
         data.old = torch.cat(parts)

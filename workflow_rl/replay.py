@@ -16,6 +16,7 @@ from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN
 from workflow_rl.meander_check import meander_candidates
 from workflow_rl.scenario import RED_AGENTS, Scenario
+from workflow_rl.takeover import takeover_rows
 from workflow_rl.traces import (
     TRACE_DECOYS,
     TRACE_EXPLOITS,
@@ -104,7 +105,7 @@ class Replayer:
         states, rewards = allocate(n), np.zeros(n)
         states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
         states["green_acts"] = 1
-        reset_envs(states, tables, np.ones(n, bool), np.zeros(n, np.uint64), True)
+        reset_envs(states, tables, takeover_rows(0, n), np.ones(n, bool), np.zeros(n, np.uint64), True)
         for step in range(trace.max_steps):
             step_envs_with(states, tables, self.actions[:, step], self.draws[:, step], rewards)
             yield step, states, rewards

@@ -11,6 +11,7 @@ from workflow_rl.printing import progress
 from workflow_rl.replay import ReplayResult, replay
 from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import parse_takeover
 from workflow_rl.traces import Trace, load_trace
 
 
@@ -43,16 +44,18 @@ def replay_live(
     jobs: int | None,
     seed: int,
     cyborg_path: str,
+    takeover: str = "0",
 ) -> dict[str, Any]:
     """Plays games of genuine CybORG and, with its chance, the same ones in the engine."""
     from workflow_rl.cyborg_sim import load_cyborg
     from workflow_rl.evaluate_command import LIVE_BLUES, blue_named
     from workflow_rl.lockstep import live_lockstep
 
+    parse_takeover(takeover)
     reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents)))
     names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
     edition = load_cyborg(cyborg_path).edition
     named = {name: blue_named(name, "", edition, any_edition=True) for name in blues or LIVE_BLUES}
     with progress("live games", games) as advance:
-        return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance)
+        return live_lockstep(games, named, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, advance, takeover)

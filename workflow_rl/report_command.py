@@ -84,12 +84,15 @@ def _fresh_games(policy: Path) -> dict[str, Any]:
 
     file = load_policy(policy)
     workflow = file.workflow
-    table = evaluate_policy_file(policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None)
+    table = evaluate_policy_file(
+        policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None, takeover=file.takeover
+    )
     stories: list[dict[str, Any]] = []
     if not file.universal:
         act = network_policy(policy, "", file.edition)
         for red in RED_AGENTS:
-            stories += [story.to_json() for story in Episodes(act, red, file.edition, workflow).choose()]
+            episodes = Episodes(act, red, file.edition, workflow, takeover=file.takeover)
+            stories += [story.to_json() for story in episodes.choose()]
     return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
 
 

@@ -15,9 +15,10 @@ from workflow_rl.compliance import NO_TYPE, count_fix, due_type, start_episode
 from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.state import State, compromised_hosts, reset_one
-from workflow_rl.engine.step import step_one
-from workflow_rl.memory import WORD, Memory, forget, full_action, remember, view_action, write_bits
+from workflow_rl.engine.state import State, compromised_hosts
+from workflow_rl.engine.step import begin_one, step_one
+from workflow_rl.guard import Guard, block
+from workflow_rl.memory import WORD, Memory, begin, full_action, remember, view_action, write_bits
 from workflow_rl.teacher import EMPTY, Exceptions, find, teach
 
 KEY_BITS = 52  # word 0 of a key is the packed observation, and above it the number of the workflow
@@ -62,6 +63,7 @@ class World(NamedTuple):
 
     states: np.ndarray  # of STATE_DTYPE
     tables: np.ndarray  # (1,) of TABLES_DTYPE
+    takeovers: np.ndarray  # (n_envs, 3) int32, see begin_one
     generators: np.ndarray  # uint64: the policy's own chance
     memories: np.ndarray  # of MEMORY_DTYPE; (1,) and left alone if none is kept
     episodes: np.ndarray  # of EPISODE_DTYPE: running counts
@@ -95,6 +97,8 @@ class Task(NamedTuple):
     teacher: bool  # and plays, not the network
     leaderboard: bool  # the edition, for the teacher
     exceptions: Exceptions  # of the teacher
+    guarded: bool  # fixes that look out of order are taken away
+    guard: Guard
 
 
 @compiled
@@ -185,6 +189,8 @@ def new_row(
 ) -> None:
     """Fills the row of an input that occurs for the first time."""
     evaluate_actor(actor, key, inputs.cumulative[row], hidden)
+    if task.guarded:
+        block(inputs.cumulative[row], task.guard, task.orders[key[0] >> KEY_BITS], key[0])
     accumulate(inputs, row)
     if task.asks:
         inputs.taught[row] = teachers_action(memory, key, task)
@@ -249,9 +255,9 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
                 write_key(s, memory, task, high, found.final_keys[n_finished])
                 n_finished += 1
                 start_episode(episode)
-                reset_one(s, t)
+                begin_one(s, t, world.takeovers[i])
                 if task.tracks:
-                    forget(memory)
+                    begin(memory, s.observation)
     return n_rows, n_finished
 
 

@@ -119,7 +119,7 @@ def _defender(run: Run[SearchConfig], best: str, done: list[Done], verdict: Verd
     train = run.config.train
     cell = evaluate_workflow_policy(
         path, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,),
-        Backend(train.backend, train.cyborg_path, check_jobs(None)),
+        Backend(train.backend, train.cyborg_path, check_jobs(None)), train.takeover,
     )  # fmt: skip
     write_atomically(target, (path / "policy.safetensors").read_bytes())
     return {

@@ -59,7 +59,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Frame:
-    """One step. Lists have one entry per host; all but ``fix`` describe the state after the step."""
+    """One step; step 0 is the takeover. Lists have one entry per host; all but ``fix`` describe what came after it."""
 
     step: int
     blue: str
@@ -90,6 +90,11 @@ class Story:
         """Return of the episode."""
         return self.frames[-1].total
 
+    @property
+    def n_steps(self) -> int:
+        """Steps that blue played."""
+        return self.frames[-1].step
+
     def count(self, verdict: str) -> int:
         """Number of fixes that were judged so."""
         return sum(frame.fix is not None and frame.fix.verdict == verdict for frame in self.frames)
@@ -110,6 +115,7 @@ class Episodes:
         n_episodes: how many.
         max_steps: how long.
         seed: of the games and of blue's own chance.
+        takeover: steps that red plays before.
     """
 
     def __init__(
@@ -121,15 +127,18 @@ class Episodes:
         n_episodes: int = N_EPISODES,
         max_steps: int = 100,
         seed: int = SEED,
+        takeover: str = "0",
     ) -> None:
         if n_episodes < 1 or max_steps < 1:
             raise UserError(f"episodes and steps must be at least 1, not {n_episodes} and {max_steps}.")
         self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
-        envs = with_view(CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None), view_of(act))
+        plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
+        envs = with_view(plain, view_of(act))
         explain = getattr(act, "explain", None)
         self.scenario = envs.scenario
         seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), 5]).generate_state(n_episodes, np.uint64)
-        envs.reset(seed=seeds.tolist())
+        self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
+        self.start: np.ndarray = envs.snapshot()
         generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 6])
         self.states: list[np.ndarray] = []  # after each step, (n_episodes,)
         self.actions: list[np.ndarray] = []
@@ -151,7 +160,7 @@ class Episodes:
 
     def tell(self, episode: int, why: str = "") -> Story:
         """One of the episodes."""
-        frames, total = [], 0.0
+        frames, total = self._takeover(episode), 0.0
         for step, states in enumerate(self.states):
             state, action = states[episode], int(self.actions[step][episode])
             total += float(self.rewards[step][episode])
@@ -169,6 +178,24 @@ class Episodes:
                 )
             )
         return Story(why, self.red_agent, self.edition, self.workflow, frames)
+
+    def _takeover(self, episode: int) -> list[Frame]:
+        """What blue takes over, if red played before."""
+        steps, state = int(self.takeovers[episode]), self.start[episode]
+        if not steps:
+            return []
+        return [
+            Frame(
+                step=0,
+                blue=f"takes over after {steps} steps",
+                red=held_in_words(self.scenario, state),
+                service_down=bool(state["service_down"]),
+                reward=0.0,
+                total=0.0,
+                fix=None,
+                **_picture(self.scenario, state),
+            )
+        ]
 
     def choose(self) -> list[Story]:
         """The median, the best and the worst episode by return, and the first one with a violation, if there is one."""
@@ -249,6 +276,22 @@ def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "")
         before[foothold] = False
     red_agent = TRACE_RED_AGENTS[int(trace["red_agent"][episode])]
     return Story(f"episode {episode} of {trace.path}", red_agent, edition, workflow, frames)
+
+
+def held_in_words(scenario: Scenario, state: Any) -> str:
+    """What red holds and what that costs per step, by unit type, the dearest first."""
+    privileged, user = int(state["privileged"]), int(state["traced"]) | int(state["untraced"])
+    cost: dict[str, float] = {}
+    for number, host in enumerate(scenario.hosts):
+        if (privileged | user) >> number & 1 and host.name != scenario.red.foothold:
+            cost[host.unit_type] = cost.get(host.unit_type, 0.0) + host.value * (privileged >> number & 1)
+    if state["service_down"]:
+        where = scenario.hosts[scenario.host_names.index(scenario.operational_service.host)].unit_type
+        cost[where] = cost.get(where, 0.0) + scenario.reward.service_down
+    if not cost:
+        return "holds nothing but its foothold"
+    words = [f"{kind} ({price:.1f})" for kind, price in sorted(cost.items(), key=lambda item: (-item[1], item[0]))]
+    return f"holds, with the cost per step: {', '.join(words)}"
 
 
 def _picture(scenario: Scenario, state: Any) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def check_task(config: TrainConfig) -> None:
         raise UserError("--greedy is for policies without a workflow: compliance is confirmed for drawn actions.")
     if config.improve_rounds and (config.conditioned or not config.imitate_updates):
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
-    if asks_teacher(config) and not View(config.view, config.actions).remembers:
+    if asks_teacher(config) and config.view != "memory":
         raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")

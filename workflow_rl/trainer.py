@@ -99,7 +99,7 @@ class Training:
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
-            asks_teacher(config), self.exceptions, config.alignment == "potential",
+            asks_teacher(config), self.exceptions, config.alignment == "potential", config.takeover,
         )  # fmt: skip
 
     @property
@@ -198,6 +198,7 @@ class Training:
         return evaluate_network(
             self.ppo, self.workflows, config.red_agent, config.edition, n_episodes, config.max_steps, config.seed,
             purpose, greedy, backend=Backend(config.backend, config.cyborg_path, check_jobs(None)),
+            takeover=config.takeover,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -364,7 +365,7 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
     if run:
         about = PolicyFile(
             training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition, training.ppo.view,
-            config.greedy,
+            config.greedy, config.takeover,
         )  # fmt: skip
         save_policy(run.path / "policy.safetensors", about)
         table = {str(w): asdict(cell) for w, cell in sampled.by_workflow.items()} if config.universal else None

@@ -16,11 +16,19 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.errors import UserError
 from workflow_rl.game import check_actions
 from workflow_rl.memory import (
+    ANALYSE,
+    FIRST_DECOY,
     MEMORY_DTYPE,
     N_BITS,
     N_HOST_DECOY,
+    N_HOSTS,
     N_WORDS,
-    forget,
+    REMOVE,
+    RESTORE,
+    SHORT_BITS,
+    SHORT_WORDS,
+    SLEEP,
+    begin,
     full_action,
     remember,
     view_action,
@@ -37,7 +45,8 @@ class View:
     """A way to see the game.
 
     Args:
-        observation: ``plain``: the 52 bits of the challenge; ``memory``: what blue can remember (memory.py), 242 bits.
+        observation: ``plain``: the 52 bits of the challenge; ``short-memory``: also which hosts blue restored, 65 bits;
+            ``memory``: all that blue can remember (memory.py), 242 bits.
         actions: ``full``: all 145; ``host-decoy``: 53, with one decoy action per host that places the next useful one.
     """
 
@@ -51,7 +60,7 @@ class View:
     @property
     def remembers(self) -> bool:
         """Is the memory what a policy sees?"""
-        return self.observation == "memory"
+        return self.observation != "plain"
 
     @property
     def tracks(self) -> bool:
@@ -61,12 +70,12 @@ class View:
     @property
     def n_bits(self) -> int:
         """Numbers of an observation, each 0 or 1."""
-        return N_BITS if self.remembers else PLAIN_BITS
+        return {"plain": PLAIN_BITS, "short-memory": SHORT_BITS, "memory": N_BITS}[self.observation]
 
     @property
     def n_words(self) -> int:
         """Words into which these bits are packed."""
-        return N_WORDS if self.remembers else 1
+        return {"plain": 1, "short-memory": SHORT_WORDS, "memory": N_WORDS}[self.observation]
 
     @property
     def n_actions(self) -> int:
@@ -85,7 +94,7 @@ class View:
         """What environments of this view gave as ``packed_observations``, as words (n_envs, n_words) for a network."""
         if not self.remembers:
             return packed[:, None]
-        words = np.zeros((len(packed), N_WORDS), np.int64)
+        words = np.zeros((len(packed), self.n_words), np.int64)
         write_all(packed, words)
         return words
 
@@ -108,11 +117,11 @@ def remember_all(memories: np.ndarray, actions: np.ndarray, packed: np.ndarray) 
 
 
 @compiled
-def forget_some(memories: np.ndarray, chosen: np.ndarray) -> None:
-    """New episodes in the environments ``chosen``, (n_envs,) bool."""
+def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> None:
+    """New episodes in the environments ``chosen``, (n_envs,) bool; ``packed`` (n_envs,): the first observations."""
     for i in range(len(memories)):
         if chosen[i]:
-            forget(memories[i])
+            begin(memories[i], packed[i])
 
 
 @compiled
@@ -122,6 +131,14 @@ def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
     for i in range(len(actions)):
         result[i] = full_action(memories[i], actions[i])
     return result
+
+
+def all_actions(view: View) -> np.ndarray:
+    """One of the 145 actions that each action of a view stands for; of a host's decoys the first. (n_actions,)."""
+    if view.actions == "full":
+        return np.arange(ALL_ACTIONS)
+    verbs = np.array([ANALYSE, REMOVE, FIRST_DECOY, RESTORE])
+    return np.concatenate([[SLEEP], (verbs[:, None] + np.arange(N_HOSTS)).ravel()])
 
 
 def view_actions(actions: np.ndarray) -> np.ndarray:
@@ -194,7 +211,8 @@ class ViewedEnvs(VectorWrapper):
         """Starts new episodes; arguments are those of the environments."""
         mask = (options or {}).get("reset_mask")
         observations, infos = self.envs.reset(seed=seed, options=options)
-        forget_some(self.memories, np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool))
+        chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool)
+        begin_some(self.memories, self.envs.packed_observations, chosen)
         return self._seen(observations), infos
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -217,7 +235,7 @@ class ViewedEnvs(VectorWrapper):
             final = self._seen(observations)
             for row in np.flatnonzero(ended) if self.view.remembers else ():
                 infos["final_obs"][row] = final[row].copy()
-            forget_some(self.memories, ended)
+            begin_some(self.memories, self.envs.packed_observations, ended)
         return self._seen(observations), rewards, terminated, truncated, infos
 
     def snapshot(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from workflow_rl.errors import UserError
@@ -9,6 +10,7 @@ from workflow_rl.evaluation import REFERENCE_POLICIES
 from workflow_rl.scenario import RED_AGENTS, check_choice
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.story import N_EPISODES, SEED, Episodes, Story, story_of_trace
+from workflow_rl.takeover import parse_takeover
 from workflow_rl.traces import load_trace
 
 CHOICES = ("median", "best", "worst", "violation")
@@ -16,7 +18,13 @@ LAST_EPISODE = 99_999  # all episodes up to the one that is asked for are played
 
 
 def story_named(
-    source: str, red_agent: str | None, episode: str, edition: str | None, workflow: str, seed: int | None
+    source: str,
+    red_agent: str | None,
+    episode: str,
+    edition: str | None,
+    workflow: str,
+    seed: int | None,
+    takeover: str | None = None,
 ) -> Story:
     """The episode that was asked for.
 
@@ -27,12 +35,15 @@ def story_named(
         edition: the rules; default: the policy's, else ``current``.
         workflow: by which fixes are judged; default: the policy's own.
         seed: of the games; default: those of which a report shows the median, the best and the worst.
+        takeover: steps that red plays before; default: the policy's own, else 0.
     """
     if edition is not None:
         check_choice("edition", edition, load_scenario().editions)
     if source.endswith(".npz"):
         if red_agent is not None:
             raise UserError("a recorded game has its own red agent; leave --red-agent out.")
+        if takeover is not None:
+            raise UserError("a recorded game has its own takeover; leave --takeover out.")
         trace = load_trace(source)
         number = _number(episode) if episode != "median" else 0
         if number is None:
@@ -40,7 +51,7 @@ def story_named(
         return story_of_trace(trace, number, edition or "", workflow)
     from workflow_rl.evaluate_command import BY_NAME, CHAMPION, blue_named, policy_path
 
-    about, path = ("bline", edition or "current", workflow), Path(source)
+    about, path, after = ("bline", edition or "current", workflow), Path(source), "0"
     if source not in REFERENCE_POLICIES and (source == CHAMPION or Path(source).exists()):
         from workflow_rl.policy_file import load_policy
 
@@ -50,7 +61,7 @@ def story_named(
         if policy.universal and not workflow:
             raise UserError("the policy follows any workflow: say which one with --workflow.")
         known = policy.red_agent if policy.red_agent in RED_AGENTS else "bline"
-        about = (known, policy.edition, workflow or policy.workflow)
+        about, after = (known, policy.edition, workflow or policy.workflow), policy.takeover
     red = check_choice("red agent", red_agent if red_agent is not None else about[0], RED_AGENTS)
     number = _number(episode)
     if number is None:
@@ -60,7 +71,9 @@ def story_named(
     blue = blue_named(path if path.exists() and source not in BY_NAME else source, about[2], rules)
     if episode == "violation" and not about[2]:
         raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
-    episodes = Episodes(blue, red, rules, about[2], n_episodes, seed=SEED if seed is None else seed)
+    after = after if takeover is None else takeover
+    parse_takeover(after)
+    episodes = Episodes(blue, red, rules, about[2], n_episodes, seed=SEED if seed is None else seed, takeover=after)
     if number is not None:
         return episodes.tell(number, f"{source}: episode {number}")
     if episode == "violation":
@@ -70,9 +83,7 @@ def story_named(
         return episodes.tell(first, f"{source}: first violation")
     names = {story.why: story for story in episodes.choose()}
     story = names[episode]
-    return Story(
-        f"{source}: {episode} of {n_episodes} episodes", story.red_agent, story.edition, story.workflow, story.frames
-    )
+    return replace(story, why=f"{source}: {episode} of {n_episodes} episodes")
 
 
 def _policy_of(path: Path) -> Path:

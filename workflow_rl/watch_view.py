@@ -48,7 +48,7 @@ def title(story: Story) -> str:
 
 def summary(story: Story) -> str:
     """How it ended."""
-    words = f"Return {story.total:.1f} after {len(story.frames)} steps."
+    words = f"Return {story.total:.1f} after {story.n_steps} steps."
     if story.workflow:
         repairs, violations, idle = (story.count(name) for name in VERDICTS.values())
         words += f" Repairs: {repairs} in order, {violations} not; idle fixes: {idle}."
@@ -79,7 +79,7 @@ def picture(story: Story, index: int, scenario: Scenario) -> RenderableType:
     if frame.reason:
         moves.append(f"      {frame.reason}\n", "green")
     moves.append(f"red   {frame.red}\n")
-    state = f"step {frame.step} of {len(story.frames)}   reward {frame.reward:.1f}   sum {frame.total:.1f}"
+    state = f"step {frame.step} of {story.n_steps}   reward {frame.reward:.1f}   sum {frame.total:.1f}"
     moves.append(state, "bold")
     if frame.service_down:
         moves.append("   the operational service is down", "bold red")

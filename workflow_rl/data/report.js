@@ -74,8 +74,9 @@
     var story = stories[chosen], frame = story.frames[step];
     slider.max = story.frames.length - 1;
     slider.value = step;
-    slider.setAttribute("aria-valuetext", "step " + frame.step + " of " + story.frames.length);
-    by("told-step").textContent = frame.step + " of " + story.frames.length;
+    var place = frame.step + " of " + story.frames[story.frames.length - 1].step;
+    slider.setAttribute("aria-valuetext", "step " + place);
+    by("told-step").textContent = place;
     by("told-blue").textContent = frame.blue;
     by("told-red").textContent = frame.red;
     by("told-reward").textContent = frame.reward.toFixed(1) + ", so far " + frame.total.toFixed(1);

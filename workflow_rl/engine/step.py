@@ -29,6 +29,8 @@ from workflow_rl.engine.tables import (
     Tables,
 )
 
+SLEEP = 0  # blue's action
+
 
 @compiled
 def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
@@ -99,13 +101,35 @@ def first_bad_action(actions: np.ndarray, n_actions: int) -> int:
 
 
 @compiled
-def reset_envs(states: np.ndarray, tables: np.ndarray, chosen: np.ndarray, seeds: np.ndarray, reseed: bool) -> None:
+def begin_one(s: State, t: Tables, takeover: np.ndarray) -> None:
+    """Start of an episode: red plays while blue sleeps, until blue takes over.
+
+    Args:
+        s: state, changed in place; steps are counted from the takeover.
+        t: tables of the scenario and edition.
+        takeover: (3,) int32: the least and the largest number of steps that red plays before, and, written, how many
+            they were this time.
+    """
+    reset_one(s, t)
+    steps = wide(takeover[0])
+    if takeover[1] > steps:
+        steps += (sample(s).pick * (wide(takeover[1]) - steps + 1)) >> 32
+    for _ in range(steps):
+        step_one(s, t, SLEEP, sample(s))
+    s.step = 0
+    takeover[2] = steps
+
+
+@compiled
+def reset_envs(
+    states: np.ndarray, tables: np.ndarray, takeovers: np.ndarray, chosen: np.ndarray, seeds: np.ndarray, reseed: bool
+) -> None:
     """Resets the environments in ``chosen`` (bool, (n_envs,)), with new generators if ``reseed``."""
     for i in range(states.shape[0]):
         if chosen[i]:
             if reseed:
                 seed_one(states[i], seeds[i])
-            reset_one(states[i], tables[0])
+            begin_one(states[i], tables[0], takeovers[i])
 
 
 @compiled
@@ -130,6 +154,7 @@ def step_envs_with(
 def step_envs(
     states: np.ndarray,
     tables: np.ndarray,
+    takeovers: np.ndarray,
     actions: np.ndarray,
     max_steps: int,
     autoreset: bool,
@@ -146,6 +171,7 @@ def step_envs(
     Args:
         states: (n_envs,) of STATE_DTYPE, changed in place.
         tables: (1,) of TABLES_DTYPE.
+        takeovers: (n_envs, 3) int32; see :func:`begin_one`.
         actions: (n_envs,) int64; if one does not exist, nothing is played.
         max_steps: length of an episode; 0: endless.
         autoreset: start the next episode in the step that ends one.
@@ -180,6 +206,6 @@ def step_envs(
             ended += 1
             if autoreset:
                 unpack(s.observation, final_observations[i])
-                reset_one(s, t)
+                begin_one(s, t, takeovers[i])
         unpack(s.observation, observations[i])
     return ended

@@ -7,6 +7,7 @@ sleeps. Both kinds of states have keys of the same form, and often the same stat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -213,6 +214,22 @@ def build(tables: np.ndarray, r: Reduction, horizon: int) -> Graph:
             g.sizes[EARLY] = g.sizes[STATES]
     assert g.sizes[IRREGULAR] == 0
     return g
+
+
+def asleep(g: Graph, steps: Sequence[int]) -> np.ndarray:
+    """The chance of each state if blue has slept for so many steps from the start; (len(steps), states)."""
+    chances = np.zeros((len(steps), int(g.sizes[STATES])))
+    now = np.zeros(chances.shape[1])
+    now[0] = 1.0
+    for step in range(max(steps, default=0) + 1):
+        chances[[taken == step for taken in steps]] = now
+        then = np.zeros_like(now)
+        for x in np.flatnonzero(now):
+            y = g.after[g.first_move[x]]  # of a state's moves the first is Sleep
+            coming = slice(int(g.first_outcome[y]), int(g.first_outcome[y]) + int(g.n_outcomes[y]))
+            np.add.at(then, g.next[coming], now[x] * g.chance[coming])
+        now = then
+    return chances
 
 
 def _allocate(states: int, moves: int, outcomes: int) -> Graph:

@@ -21,16 +21,27 @@ from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.state import BLINE, State, compromised_hosts, reset_one
-from workflow_rl.engine.step import step_one
+from workflow_rl.engine.state import BLINE, State, compromised_hosts
+from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.engine.tables import Tables
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import cell_of
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.studies.bline_graph import EARLY, EMPTY, STATES, UNKNOWN_STEPS, Graph, build, slot_of, worth_trying
+from workflow_rl.studies.bline_graph import (
+    EARLY,
+    EMPTY,
+    STATES,
+    UNKNOWN_STEPS,
+    Graph,
+    asleep,
+    build,
+    slot_of,
+    worth_trying,
+)
 from workflow_rl.studies.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
 from workflow_rl.studies.bline_states import Reduction, encode, reduction
+from workflow_rl.takeover import takeover_rows
 
 NOTHING_DUE = np.full(256, NO_TYPE, np.int8)  # by set of compromised types, where no order is kept
 USERS = ("User1", "User2", "User3", "User4")
@@ -46,6 +57,8 @@ class Solution(NamedTuple):
     tables: np.ndarray
     values: np.ndarray  # (horizon + 1, states kept) float64: return of the states with so many steps to go, in tenths
     choices: np.ndarray  # (horizon + 1, states) uint8: which of its moves
+    starts: np.ndarray  # (takeovers, states) float64: the chance of each state when blue takes over
+    expected: np.ndarray  # (horizon + 1, takeovers) float64: return from there
 
 
 @compiled
@@ -74,32 +87,39 @@ def go_back(
             value[x], choice[x] = best, chosen
 
 
-def solve(tables: np.ndarray, scenario: Scenario, horizon: int, keep_all: bool = False) -> Solution:
-    """The best play for every number of steps to go; values are kept of the states of the first steps, or of all."""
+def solve(
+    tables: np.ndarray, scenario: Scenario, horizon: int, keep_all: bool = False, takeovers: Sequence[int] = ()
+) -> Solution:
+    """The best play for every number of steps to go; values are kept of the states of the first steps, or of all.
+
+    With ``takeovers`` the graph goes on for so many steps more, in which blue sleeps at first.
+    """
     r = reduction(tables, scenario)
-    graph = build(tables, r, horizon)
-    return _best_play(graph, r, tables, horizon, keep_all, free(graph), NOTHING_DUE)
+    graph = build(tables, r, horizon + max(takeovers, default=0))
+    empty = np.zeros((horizon + 1, 0))
+    room = Solution(graph, r, tables, empty, empty, asleep(graph, takeovers), empty)
+    return _best_play(room, horizon, keep_all, free(graph), NOTHING_DUE)
 
 
 def in_order(free_play: Solution, scenario: Scenario, repairs: Repairs, order: np.ndarray) -> Solution:
     """The best play that keeps an order (unit types as numbers, highest priority first), in the same graph."""
-    graph, r, tables, values, choices = free_play
-    keep_all = values.shape[1] == int(graph.sizes[STATES])
+    keep_all = free_play.values.shape[1] == int(free_play.graph.sizes[STATES])
     due = due_by_held(order, len(scenario.unit_types))
-    return _best_play(graph, r, tables, len(choices) - 1, keep_all, repairs, due)
+    return _best_play(free_play, len(free_play.choices) - 1, keep_all, repairs, due)
 
 
-def _best_play(
-    graph: Graph, r: Reduction, tables: np.ndarray, horizon: int, keep_all: bool, repairs: Repairs, due: np.ndarray
-) -> Solution:
+def _best_play(room: Solution, horizon: int, keep_all: bool, repairs: Repairs, due: np.ndarray) -> Solution:
+    """The best play in the graph and from the starts of ``room``."""
+    graph, starts = room.graph, room.starts
     n = int(graph.sizes[STATES])
     value, after = np.zeros(n), np.zeros(n)
     choices = np.zeros((horizon + 1, n), np.uint8)
     values = np.zeros((horizon + 1, n if keep_all else int(graph.sizes[EARLY])))
+    expected = np.zeros((horizon + 1, len(starts)))
     for h in range(1, horizon + 1):
         go_back(graph, repairs, due, value, after, choices[h])
-        values[h] = value[: values.shape[1]]
-    return Solution(graph, r, tables, values, choices)
+        values[h], expected[h] = value[: values.shape[1]], starts @ value
+    return room._replace(values=values, choices=choices, expected=expected)
 
 
 @compiled
@@ -131,9 +151,12 @@ def best_action(s: State, t: Tables, g: Graph, r: Reduction, choice: np.ndarray,
 @compiled
 def play(
     seeds: np.ndarray, tables: np.ndarray, g: Graph, r: Reduction, choices: np.ndarray, order: np.ndarray,
-    masks: np.ndarray, scratch: np.ndarray, returns: np.ndarray, opening: np.ndarray, repairs: np.ndarray,
+    masks: np.ndarray, takeover: np.ndarray, scratch: np.ndarray, returns: np.ndarray, opening: np.ndarray,
+    repairs: np.ndarray,
 ) -> int:  # fmt: skip
     """Plays a game of each seed with sampled chance, as many steps as ``choices`` has rows after the first.
+
+    ``takeover`` is that of :func:`~workflow_rl.engine.step.begin_one`.
 
     Returns the number of games played: all, unless one leaves the graph. The first actions are the same in all.
     ``repairs`` (2,) counts repairs and violations of the order, by the true states.
@@ -142,7 +165,7 @@ def play(
     for i in range(seeds.shape[0]):
         s.red = BLINE
         seed_one(s, seeds[i])
-        reset_one(s, t)
+        begin_one(s, t, takeover)
         total = 0
         for h in range(choices.shape[0] - 1, 0, -1):
             action = best_action(s, t, g, r, choices[h], scratch[1:])
@@ -172,7 +195,13 @@ class Simulated(NamedTuple):
 
 
 def simulate(
-    solution: Solution, scenario: Scenario, n_steps: int, games: int, seed: int, order: np.ndarray | None = None
+    solution: Solution,
+    scenario: Scenario,
+    n_steps: int,
+    games: int,
+    seed: int,
+    order: np.ndarray | None = None,
+    takeover: int = 0,
 ) -> Simulated:
     """Plays the optimal policy in games of ``n_steps``; repairs are judged by the order (default: of the scenario)."""
     seeds = np.random.SeedSequence([seed, PURPOSE, n_steps]).generate_state(games, np.uint64)
@@ -180,7 +209,7 @@ def simulate(
     order = np.arange(len(scenario.unit_types)) if order is None else order
     played = play(
         seeds, solution.tables, solution.graph, solution.reduction, solution.choices[: n_steps + 1], order,
-        type_masks(scenario), allocate(2), returns, opening, repairs,
+        type_masks(scenario), takeover_rows(takeover, 1)[0], allocate(2), returns, opening, repairs,
     )  # fmt: skip
     assert played == games
     return Simulated(returns, opening, int(repairs[0]), int(repairs[1]))
@@ -206,6 +235,7 @@ def bline_limit(
     games: int = 20_000,
     seed: int = 0,
     lengths: Sequence[int] = CHALLENGE_LENGTHS,
+    takeovers: Sequence[int] = (),
 ) -> dict[str, Any]:
     """The exact limit of defence against B_line for each horizon up to ``horizon``, and games that confirm it.
 
@@ -216,11 +246,13 @@ def bline_limit(
         games: how many confirm each length.
         seed: of these games.
         lengths: those confirmed, as far as the horizon allows; if none, the horizon itself.
+        takeovers: the same again for incidents in which red plays so many steps before.
 
     Returns:
         ``values`` for 1 .. horizon steps; ``by_user``: what the best play reaches for each user host; ``confirmed``:
         the mean of the games beside the exact value, and how the best play begins; ``orders``: the same for the best
-        play that keeps each order of the types that red takes; ``cost_of_the_worst_order``; ``states``, ``seconds``.
+        play that keeps each order of the types that red takes; ``cost_of_the_worst_order``; ``incidents``: ``free``
+        and ``orders`` for each takeover; ``states``, ``seconds``.
     """
     began = time.perf_counter()
     if horizon <= UNKNOWN_STEPS:
@@ -232,10 +264,10 @@ def bline_limit(
             f"the user hosts must be some of {', '.join(scenario.red.bline.users)}, not {', '.join(users)}."
         )
     tables["bline_users"] = sum(1 << scenario.host_names.index(user) for user in set(users))
-    solution = solve(tables, scenario, horizon)
+    solution = solve(tables, scenario, horizon, takeovers=takeovers)
     values = (solution.values[1:, 0] / 10).tolist()
     lengths = [length for length in lengths if length <= horizon] or [horizon]
-    orders = _orders(solution, scenario, lengths, games, seed)
+    orders, incidents = _orders(solution, scenario, lengths, takeovers, games, seed)
     hosts = sorted(set(users), key=scenario.host_names.index)
     return {
         "edition": edition,
@@ -245,32 +277,50 @@ def bline_limit(
         "by_user": {
             str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
         },
-        "confirmed": {str(length): _confirm(solution, scenario, length, games, seed) for length in lengths},
+        "confirmed": {
+            str(length): _confirm(solution, scenario, length, games, seed, values[length - 1]) for length in lengths
+        },
         "orders": orders,
         "cost_of_the_worst_order": {
             str(n): values[n - 1] - min(cells[str(n)]["exact"] for cells in orders.values()) for n in lengths
         },
+        "incidents": incidents,
         "seconds": time.perf_counter() - began,
     }
 
 
 def _orders(
-    free_play: Solution, scenario: Scenario, lengths: Sequence[int], games: int, seed: int
-) -> dict[str, dict[str, Any]]:
-    """The exact worth of keeping each order of the types that red takes, at each length, and games that show it."""
+    free_play: Solution, scenario: Scenario, lengths: Sequence[int], takeovers: Sequence[int], games: int, seed: int
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The exact worth of keeping each order of the types that red takes, at each length, and games that show it.
+
+    Returns that of the challenge by order, and that of incidents by takeover, each beside free play.
+    """
     repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, scenario)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
+    incidents: dict[str, dict[str, Any]] = {str(steps): {"free": {}, "orders": {}} for steps in takeovers}
+
+    def play(solution: Solution, order: np.ndarray | None, number: int | None) -> dict[str, Any]:
+        after = 0 if number is None else takeovers[number]
+        exact = (solution.values[:, 0] if number is None else solution.expected[:, number]) / 10
+        return {str(n): _confirm(solution, scenario, n, games, seed, float(exact[n]), order, after) for n in lengths}
+
+    for number, steps in enumerate(takeovers):
+        incidents[str(steps)]["free"] = play(free_play, None, number)
     for name, order in orders_of(free_play.reduction, scenario).items():
         solution = in_order(free_play, scenario, repairs, order)
-        found[name] = {str(length): _confirm(solution, scenario, length, games, seed, order) for length in lengths}
-    return found
+        found[name] = play(solution, order, None)
+        for number, steps in enumerate(takeovers):
+            incidents[str(steps)]["orders"][name] = play(solution, order, number)
+    return found, incidents
 
 
 def _confirm(
-    solution: Solution, scenario: Scenario, length: int, games: int, seed: int, order: np.ndarray | None = None
-) -> dict[str, Any]:
-    returns, opening, repairs, violations = simulate(solution, scenario, length, games, seed, order)
-    cell, exact = cell_of(returns), float(solution.values[length, 0]) / 10
+    solution: Solution, scenario: Scenario, length: int, games: int, seed: int, exact: float,
+    order: np.ndarray | None = None, takeover: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    returns, opening, repairs, violations = simulate(solution, scenario, length, games, seed, order, takeover)
+    cell = cell_of(returns)
     kept = {"repairs_per_game": repairs / games, "violations": violations} if order is not None else {}
     return kept | {
         "mean": cell.mean,

@@ -1,0 +1,105 @@
+"""The guard takes away what looks out of order, the same in the network, the compiled loop and the exported agent."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from workflow_rl.collect import Collector, workflow_codes
+from workflow_rl.config import make_config
+from workflow_rl.export import export_agent
+from workflow_rl.guard import Guard, block, make_guard
+from workflow_rl.policy_file import load_policy
+from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.run_store import Run
+from workflow_rl.scenario import Scenario
+from workflow_rl.trainer import train_workflow
+from workflow_rl.views import PLAIN, View
+from workflow_rl.workflow import Workflow, all_workflows
+
+ORDER = "enterprise,user,op_server,defender,op_host"
+
+
+def believed(scenario: Scenario, **hosts: int) -> int:
+    """A packed observation in which blue believes something of some hosts: 1 unknown, 2 user, 3 privileged access."""
+    return sum(belief << (4 * scenario.host_names.index(name) + 2) for name, belief in hosts.items())
+
+
+def left(scenario: Scenario, guard: Guard, observation: int) -> set[str]:
+    """Unit types that may still be fixed."""
+    chances = np.ones(145, np.float32)
+    block(chances, guard, Workflow.parse(ORDER).indices(), observation)
+    assert (chances[:15] == 1).all()  # Sleep, Monitor, Analyse
+    assert (chances[28:132] == 1).all()  # decoys
+    return {scenario.unit_types[guard.fixed[action]] for action in np.flatnonzero(chances) if guard.fixed[action] >= 0}
+
+
+def test_only_types_before_and_with_the_one_that_looks_due_may_be_fixed(scenario: Scenario) -> None:
+    guard = make_guard(scenario, PLAIN)
+    everything = set(scenario.unit_types)
+    assert left(scenario, guard, 0) == everything
+    assert left(scenario, guard, believed(scenario, Enterprise2=2)) == {"enterprise"}
+    assert left(scenario, guard, believed(scenario, User3=3)) == {"enterprise", "user"}
+    assert left(scenario, guard, believed(scenario, User3=2, Enterprise0=3)) == {"enterprise"}
+    assert left(scenario, guard, believed(scenario, Op_Host1=2)) == everything  # the last of the order
+    assert left(scenario, guard, believed(scenario, Enterprise2=1)) == everything  # removed: nobody knows
+    assert left(scenario, guard, believed(scenario, User0=3)) == everything  # red's foothold never counts
+    scans = sum(1 << (4 * host) for host in range(13))
+    assert left(scenario, guard, scans) == everything
+
+
+@pytest.mark.parametrize("view", [PLAIN, View("short-memory", "host-decoy"), View("memory")])
+def test_the_network_and_the_compiled_loop_take_away_the_same(view: View) -> None:
+    config = make_config("parallel-25", workflow=ORDER, view=view.observation, actions=view.actions, guard=True, seed=3)
+    workflows = all_workflows()[::17]
+    ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
+    found = Collector(16, 60, 100, "meander", "current", workflows, seed=1, view=view, takeover="40").collect(ppo)
+    chances, rows = ppo.probabilities(found.keys), found.inputs.cumulative[: found.n_rows]
+    theirs = np.diff(rows, axis=1, prepend=0) / rows[:, -1:]
+    assert chances == pytest.approx(theirs, abs=1e-5)
+    assert np.array_equal(chances == 0, theirs == 0)
+    assert (chances == 0).any()
+    with torch.no_grad():
+        free = torch.softmax(ppo.net.actor(ppo._inputs(found.keys)), -1).numpy()
+    assert (free > 0).all()
+
+
+def test_a_general_policy_has_nothing_to_guard() -> None:
+    ppo = ParallelOrderConditionedPPO(make_config("general", guard=True))
+    assert ppo.net.guard is None
+
+
+def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
+    """Its file, and the agent that is exported from it, which is asked about the same observations."""
+    config = make_config(
+        "parallel-25", workflow=ORDER, takeover="30", guard=True, view="short-memory", max_episodes=2, min_episodes=1
+    )
+    run = Run.create(tmp_path / "run", config)
+    train_workflow(config, run)
+    run.close()
+    policy = load_policy(tmp_path / "run")
+    assert policy.net.guard is not None
+    export_agent(tmp_path / "run", tmp_path / "agent")
+    spec = importlib.util.spec_from_file_location("guarded_agent", tmp_path / "agent" / "agent.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    agent = module.Agent()
+    ppo = ParallelOrderConditionedPPO(config, workflow_codes((Workflow.parse(ORDER),)), policy.net)
+    keys = Collector(5, 40, 100, "bline", "current", (Workflow.parse(ORDER),), view=policy.view, takeover="30")
+    seen = keys.collect(ppo).keys
+    blocked = 0
+    for key in seen[:: max(1, len(seen) // 40)]:
+        inputs = np.array([key[0] >> bit & 1 for bit in range(52)] + [key[1] >> bit & 1 for bit in range(13)], float)
+        theirs = agent._probabilities(inputs.astype(np.float32))
+        ours = ppo.probabilities(key[None])[0]
+        assert theirs == pytest.approx(ours, abs=1e-6)
+        assert np.array_equal(theirs == 0, ours == 0)
+        blocked += int((ours == 0).sum())
+    assert blocked
