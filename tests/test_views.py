@@ -174,7 +174,7 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
         check_task(make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")))
     with pytest.raises(UserError, match="who imitates it needs one: use --view memory"):
         check_task(make_config("general", imitate_updates=1))
-    assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, memory.")
+    assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, short-memory, memory.")
     assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")
 
 

@@ -366,6 +366,25 @@ def watch(
 
 
 @app.command()
+def playbook(
+    policy: Annotated[str, typer.Argument(help="A run, a policy file, champion, expert or a reference defender.")],
+    red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander",
+    edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
+    takeover: Takeover = None,
+    workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
+    episodes: Annotated[int, typer.Option(help="Games against each red agent.")] = 1500,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Reads out a defender's own playbook: which unit types it repairs before which, and the orders it so keeps."""
+    from workflow_rl.evaluate_command import playbooks
+    from workflow_rl.printing import print_playbook
+
+    found = playbooks(policy, red_agent, edition, takeover, workflow, episodes, seed)
+    show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found))
+
+
+@app.command()
 def export(
     policy: Annotated[str, typer.Argument(help="A run, a policy file, champion or expert.")],
     folder: Annotated[Path, typer.Argument(help="A new folder for the agent.")],

@@ -77,6 +77,23 @@ def training_progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
+def print_playbook(found: list[dict[str, Any]]) -> None:
+    """What a defender repairs before what, for each red agent."""
+    for book in found:
+        after = f", blue takes over after {book['takeover']} steps" if book["takeover"] != "0" else ""
+        print(f"Against {book['red_agent']}{after}: return {book['mean_return']:.2f} ± {book['standard_error']:.2f}, ")
+        print(f"{book['repairs']:.1f} repairs per game, {book['episodes']} games.")
+        seen = [pair for pair in book["pairs"] if pair["times"]]
+        rows = [[f"{p['first']} before {p['then']}", f"{p['times']:,}", f"{p['reversed']:,}"] for p in seen]
+        table("What it repaired while the other type was held", ["priority", "so", "reversed"], rows)
+        never = [f"{pair['first']} and {pair['then']}" for pair in book["pairs"] if not pair["times"]]
+        if never:
+            print(f"Never both held when one was repaired: {', '.join(never)}.")
+        of_kept = [book["orders"][order]["compliance"] for order in book["kept"]]
+        least = f" (compliance {min(of_kept):.3f} or more)" if of_kept else ""
+        print(f"It keeps {len(book['kept'])} of the {len(book['orders'])} orders{least}.\n")
+
+
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """A table as wide as it needs to be."""
     from rich.console import Console

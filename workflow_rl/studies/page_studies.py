@@ -1,4 +1,4 @@
-"""Sections of the page: the limit, the baselines, robustness."""
+"""Sections of the page: the baselines, robustness."""
 
 from __future__ import annotations
 
@@ -38,95 +38,6 @@ ROWS = {
 }
 
 
-def limit(files: Files) -> str:
-    """What perfect information could reach."""
-    found = files.figures("study_limit")
-    rows = []
-    for edition in EDITIONS:
-        one, other = found["bline"][edition], found["meander"][edition]
-        exact = [number(one["values"][int(n) - 1], 3) for n in LENGTHS]
-        rows.append([f"{edition}, B_line", "exact", *exact, _confirmed(one)])
-        cells = [f"{number(other['cells'][n]['mean'])} ± {other['cells'][n]['standard_error']:.2f}" for n in LENGTHS]
-        rows.append([f"{edition}, Meander", "estimate", *cells, "played"])
-    worst = max(
-        abs(cell["difference_in_standard_errors"])
-        for edition in EDITIONS
-        for cell in found["bline"][edition]["confirmed"].values()
-    )
-    states = " and ".join(f"{found['bline'][edition]['states']:,}" for edition in EDITIONS)
-    return (
-        "## The limit\n\nThe most that a defender could reach if it saw the true state, red's plans included, but not the "
-        "chance to come. Against B_line it is exact: dynamic programming over all states that can be reached "
-        f"({states} in the two editions), by the engine's own rules, for every length up to "
-        f"{found['bline']['current']['horizon']}. Playing the optimal policy in the engine gives the same, within "
-        f"{worst:.1f} standard errors. Against Meander it is the best cheating policy that was found: an estimate, "
-        f"below which the true limit cannot lie. {_ahead(found['meander'])} Figures in parentheses on this page are distances "
-        "to this limit.\n\n"
-        + table(["edition, red agent", "", "30 steps", "50", "100", "simulated at 100"], rows)
-        + "\n"
-        + _orders(found["bline"])
-        + _trained(files, found["bline"]["current"]["orders"])
-        + about(
-            files,
-            "limit",
-            "how close one can come without seeing the true state: part of the distance cannot be closed by anyone "
-            "who has only blue's observations.",
-        )
-    )
-
-
-def _orders(found: dict[str, Any]) -> str:
-    """What keeping each order of repair is worth to such a defender; equal orders are one row."""
-    rows, costs = [], []
-    for edition in EDITIONS:
-        equal: dict[tuple[str, ...], list[str]] = {}
-        for order, cells in found[edition]["orders"].items():
-            equal.setdefault(tuple(number(cells[n]["exact"], 3) for n in LENGTHS), []).append(order)
-        for values, orders in equal.items():
-            cost = found[edition]["values"][-1] - found[edition]["orders"][orders[0]][LENGTHS[-1]]["exact"]
-            costs.append(cost)
-            rows.append([edition, "; ".join(orders), *values, number(cost, 3)])
-    every = [cell for one in found.values() for cells in one["orders"].values() for cell in cells.values()]
-    worst = max(abs(cell["difference_in_standard_errors"]) for cell in every)
-    broken = sum(cell["violations"] for cell in every)
-    return (
-        "**What each order is worth.** The same defender, but repairs out of order are not allowed to it: no Remove or Restore that ends "
-        "red's presence on a host while a unit type of higher priority is compromised. Only the types that B_line ever takes can matter. "
-        f"The worst order costs {number(max(costs), 2)}, the best {number(min(costs), 2)}. Played, the policies agree within {worst:.1f} standard errors, "
-        f"with {broken} violations.\n\n"
-        + table(["edition", "orders (equal ones together)", "30 steps", "50", "100", "cost at 100"], rows)
-        + "\n"
-    )
-
-
-def _trained(files: Files, orders: dict[str, Any]) -> str:
-    """The same orders beside what trained defenders reach, which see what blue sees."""
-    found = files.figures("workflow_table_bline")["table"]
-    reached: dict[str, list[float]] = {order: [] for order in orders}
-    for workflow, returns in zip(found["workflows"], found["mean_return"], strict=True):
-        reached[",".join(name for name in workflow.split(",") if name in found["taken"])] += returns
-    rows = []
-    for order, cells in orders.items():
-        limit_, mean = cells[LENGTHS[-1]]["exact"], fmean(reached[order])
-        rows.append([order, number(limit_), number(mean), str(len(reached[order])), number(limit_ - mean)])
-    return (
-        "The same beside trained defenders (current edition, 100 steps; all workflows with that order of the types, as `workflow-rl train "
-        "--workflow` makes them, from [the table](search.md)):\n\n"
-        + table(["order", "exact limit", "trained, mean return", "trainings", "distance"], rows)
-        + "\n"
-    )
-
-
-def _ahead(found: dict[str, Any]) -> str:
-    """Whether looking one step ahead improved on the estimate."""
-    parts = [
-        f"{found[edition]['ahead']['gain']:+.2f} ± {found[edition]['ahead']['standard_error']:.2f} ({edition})"
-        for edition in EDITIONS
-    ]
-    games, length = (found[EDITIONS[0]]["ahead"][name] for name in ("games", "length"))
-    return f"Looking one step ahead, by many games from each state, changes it by {', '.join(parts)} in {games} games of {length} steps."
-
-
 def _gradients(found: dict[str, Any], name: str) -> str:
     """Gradient steps of a training."""
     transitions, settings = found["rows"][name]["transitions"]["bline"], found["settings"][name]
@@ -143,11 +54,6 @@ def _greedy_words(rows: dict[str, Any]) -> str:
         f"For the greedy rule the best and the worst of all 120 orders differ {', '.join(parts)}; a Restore at once "
         "clears the look of a host before another one is attacked, a Remove leaves a doubt."
     )
-
-
-def _confirmed(found: dict[str, Any]) -> str:
-    cell = found["confirmed"]["100"]
-    return f"{number(cell['mean'])} ± {cell['standard_error']:.2f}"
 
 
 def baselines(files: Files) -> str:
