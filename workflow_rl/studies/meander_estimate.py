@@ -137,8 +137,8 @@ def obey(s: State, t: Tables, action: int, order: np.ndarray, masks: np.ndarray,
 
 @compiled
 def play(
-    seeds: np.ndarray, n_steps: int, rules: Rules, order: np.ndarray, masks: np.ndarray, ahead: bool, scratch: np.ndarray, actions: np.ndarray,
-    samples: np.ndarray, returns: np.ndarray,
+    seeds: np.ndarray, n_steps: int, rules: Rules, order: np.ndarray, masks: np.ndarray, ahead: bool,
+    scratch: np.ndarray, actions: np.ndarray, samples: np.ndarray, returns: np.ndarray,
 ) -> int:  # fmt: skip
     """Plays a game of each seed by the rules, looking one step ahead if asked; returns how many steps that changed.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from workflow_rl.studies.page_parts import EDITIONS, FOES, LENGTHS, Files, about, number, table
 
-
 EQUAL = 0.005  # orders closer than this are shown as equally good
 
 

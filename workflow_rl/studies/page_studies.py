@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from statistics import fmean
 from typing import Any
 
 from workflow_rl.studies.page_parts import (
-    EDITIONS,
     FOES,
     LENGTHS,
     Files,
