@@ -13,6 +13,7 @@ from workflow_rl.engine.chance import ABSENT
 from workflow_rl.engine.state import NO_EXPLOIT
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import DRAW_RANGE
+from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import cell_of, evaluate, reference_policy
 from workflow_rl.scenario import Scenario
@@ -28,12 +29,13 @@ from workflow_rl.takeover import takeover_rows
 EDITIONS = ("current", "leaderboard")
 HORIZON = 17  # B_line needs 15 steps to its last line
 N_ACTIONS, N_EXPLOITS = 145, 8
+TAKEOVERS = (0, 7, 14)
 
 
 @cache
 def solution(edition: str) -> Solution:
     scenario = load_scenario()
-    return solve(compile_tables(scenario, edition), scenario, HORIZON, keep_all=True)
+    return solve(compile_tables(scenario, edition), scenario, HORIZON, keep_all=True, takeovers=TAKEOVERS)
 
 
 def rows_of(states: np.ndarray, solved: Solution) -> np.ndarray:
@@ -191,6 +193,38 @@ def test_the_optimal_policy_returns_its_value_in_games_of_the_engine(edition: st
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
+def test_blue_takes_over_each_state_as_often_as_in_games_in_which_it_slept(edition: str) -> None:
+    solved = solution(edition)
+    assert solved.starts.sum(axis=1) == pytest.approx(1.0)
+    assert np.array_equal(solved.expected[:, 0], solved.values[:, 0])  # after no steps it is the challenge
+    for number, steps in enumerate(TAKEOVERS[1:], start=1):
+        envs = CageVectorEnv(4000, edition=edition, takeover=steps)
+        envs.reset(seed=9)
+        rows = rows_of(envs.snapshot(), solved)
+        assert set(rows.tolist()) <= set(np.flatnonzero(solved.starts[number]).tolist())
+        for length in (5, HORIZON):
+            found = cell_of(solved.values[length, rows])
+            assert abs(found.mean - solved.expected[length, number]) < 4 * found.standard_error + 1e-9
+
+
+def test_in_an_incident_all_orders_differ_one_is_nearly_as_good_as_freedom_and_games_agree() -> None:
+    scenario, free_play, number = load_scenario(), solution("current"), len(TAKEOVERS) - 1
+    worth = {}
+    for order in ORDERS:
+        kept = solution_in_order("current", order)
+        worth[order] = kept.expected[HORIZON, number]
+        numbers = orders_of(free_play.reduction, scenario)[order]
+        played = simulate(kept, scenario, HORIZON, 2000, seed=1, order=numbers, takeover=TAKEOVERS[-1])
+        cell = cell_of(played.returns)
+        assert abs(cell.mean - worth[order] / 10) < 4 * cell.standard_error
+        assert (played.violations, played.repairs > 0) == (0, True)
+    free_worth = free_play.expected[HORIZON, number]
+    assert max(worth.values()) <= free_worth < max(worth.values()) + 1.0  # a tenth of a point: freedom hardly helps
+    assert max(worth, key=lambda order: worth[order]) == "op_server,enterprise,user"
+    assert len({round(value, 3) for value in worth.values()}) == 6
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
 def test_no_defender_that_must_look_beats_the_limit(edition: str) -> None:
     values = solution(edition).values[:, 0] / 10
     assert (np.diff(values) <= 0).all()
@@ -201,13 +235,16 @@ def test_no_defender_that_must_look_beats_the_limit(edition: str) -> None:
 
 
 def test_the_study_of_one_user_host_has_every_horizon_and_its_confirmation() -> None:
-    result = bline_limit("leaderboard", 60, ("User4",), games=2000)
+    result = bline_limit("leaderboard", 60, ("User4",), games=2000, takeovers=(12,))
     assert len(result["values"]) == 60
     assert list(result["confirmed"]) == ["30", "50"]
     for length, cell in result["confirmed"].items():
         assert cell["exact"] == result["values"][int(length) - 1]
         assert result["by_user"][length] == {"User4": pytest.approx(cell["exact"])}
         assert abs(cell["difference_in_standard_errors"]) < 4
+    incident = result["incidents"]["12"]
+    assert incident["free"]["50"]["exact"] >= max(cells["50"]["exact"] for cells in incident["orders"].values())
+    assert all(abs(cell["difference_in_standard_errors"]) < 4 for cell in incident["free"].values())
     assert result["states"] < solution("leaderboard").graph.sizes[STATES]
 
 
@@ -238,3 +275,12 @@ def test_looking_ahead_mends_rules_that_were_spoiled() -> None:
     cell = cell_of(ahead - usual)
     assert changes > 40
     assert cell.mean > 4 * cell.standard_error
+
+
+def test_a_defender_that_sees_everything_hardly_needs_an_order_against_meander() -> None:
+    found = meander_estimate(games=50, ahead_games=0, lengths=(100,), order_games=300)
+    means = {order: cells["100"]["mean"] for order, cells in found["orders"].items()}
+    assert len(means) == 24
+    assert max(means.values()) - min(means.values()) < 0.5
+    first = {mean for order, mean in means.items() if order.index("enterprise") < order.index("user")}
+    assert len(first) == 1  # nothing else was ever to be chosen
