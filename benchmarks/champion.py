@@ -41,7 +41,7 @@ from workflow_rl.policy_file import load_policy
 from workflow_rl.run_store import Run, read_tensors
 from workflow_rl.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.trainer import train_workflow
-from workflow_rl.views import forget_some, remember_all
+from workflow_rl.views import begin_some, remember_all
 
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
@@ -121,7 +121,7 @@ def play(
     envs = CageVectorEnv(n_games, red_agent=red, edition=edition, max_steps=None)
     envs.reset(seed=(np.arange(n_games) + SEED).tolist())
     memories, generator = np.zeros(n_games, MEMORY_DTYPE), np.random.default_rng(SEED)
-    forget_some(memories, np.ones(n_games, bool))
+    begin_some(memories, np.zeros(len(memories), np.int64), np.ones(n_games, bool))
     packed, total, returns = envs.packed_observations, np.zeros(n_games), []
     for step in range(1, max(CHALLENGE_LENGTHS) + 1):
         actions = act(blue(memories if view_of(blue).remembers else packed, generator), step)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 from functools import cache
 
 import numpy as np
 import pytest
 
+from benchmarks.results import RESULTS
 from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT
 from workflow_rl.engine.state import NO_EXPLOIT
@@ -16,6 +18,8 @@ from workflow_rl.engine.tables import DRAW_RANGE
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import cell_of, evaluate, reference_policy
+from workflow_rl.limits import LIMITS, limit_of, limits_from_study
+from workflow_rl.printing import too_good
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import STATES
@@ -284,3 +288,21 @@ def test_a_defender_that_sees_everything_hardly_needs_an_order_against_meander()
     assert max(means.values()) - min(means.values()) < 0.5
     first = {mean for order, mean in means.items() if order.index("enterprise") < order.index("user")}
     assert len(first) == 1  # nothing else was ever to be chosen
+
+
+def test_the_limits_that_ship_are_those_of_the_stored_study() -> None:
+    stored = json.loads((RESULTS / "study_limit.json").read_text("utf-8"))["figures"]
+    assert json.loads(LIMITS.read_text("utf-8")) == limits_from_study(stored)
+    order = "user,defender,enterprise,op_host,op_server"
+    exact = stored["bline"]["current"]["incidents"]["30"]["orders"]["user,enterprise,op_server"]["100"]["exact"]
+    assert limit_of(order, "bline", "current", "30", 100) == pytest.approx(exact, abs=1e-4)
+    for other in (("meander", "current", "30", 100), ("bline", "current", "31", 100), ("bline", "current", "30", 60)):
+        assert limit_of(order, *other) is None
+
+
+def test_a_return_beyond_the_limit_of_its_order_is_called_broken() -> None:
+    assert too_good(-30.0, 1.0, -33.0) == (
+        "-30.00 is better than the exact limit of the order, -33.00: it was broken in some games."
+    )
+    assert too_good(-30.0, 2.0, -33.0) == ""
+    assert too_good(-30.0, 1.0, None) == ""

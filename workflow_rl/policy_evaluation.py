@@ -18,6 +18,7 @@ from workflow_rl.errors import UserError
 from workflow_rl.evaluation import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.fresh_games import FreshGames
 from workflow_rl.game import check_seed
+from workflow_rl.limits import limit_of
 from workflow_rl.policy_file import PolicyFile, check_edition, load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.views import full_actions
@@ -192,7 +193,13 @@ def evaluate_policy_file(
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
         obedience[red] = asdict(found.obedience)
     about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
-    return about | table_of(returns) | ({"obedience": obedience} if workflows else {})
+    table: dict[str, Any] = about | table_of(returns) | ({"obedience": obedience} if workflows else {})
+    if len(workflows) == 1:
+        table["limits"] = {
+            red: {n: limit_of(str(workflows[0]), red, edition, takeover, int(n)) for n in cells}
+            for red, cells in table["cells"].items()
+        }
+    return table
 
 
 def network_policy(path: Path, workflow: str, edition: str = "") -> Policy:

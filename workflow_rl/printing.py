@@ -192,6 +192,21 @@ def print_cells(figures: dict[str, Any]) -> None:
             row += obedience_cells(found)
     table(title, columns, rows)
     print(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
+    for red, limits in figures.get("limits", {}).items():
+        for length, limit in limits.items():
+            cell = figures["cells"][red][length]
+            words = too_good(cell["mean"], cell["standard_error"], limit)
+            if words:
+                print(f"{red}, {length} steps: {words}")
+
+
+def too_good(mean_return: float, standard_error: float, limit: float | None) -> str:
+    """What to say about a return that nobody reaches who keeps the order; empty: nothing."""
+    from workflow_rl.limits import is_too_good
+
+    if limit is None or not is_too_good(mean_return, standard_error, limit):
+        return ""
+    return f"{mean_return:.2f} is better than the exact limit of the order, {limit:.2f}: it was broken in some games."
 
 
 OBEDIENCE_COLUMNS = ["compliance", "kept", "repairs", "idle fixes"]

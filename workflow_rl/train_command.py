@@ -19,6 +19,7 @@ from workflow_rl.config import (
     TASK_FIELDS,
     TrainConfig,
 )
+from workflow_rl.printing import too_good
 
 PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
 SEARCH_PRESET_HELP = "; ".join(
@@ -105,6 +106,9 @@ def summary(result: dict[str, Any]) -> str:
         f"Mean return {kept['mean_return']:.2f} ± {kept['standard_error']:.2f} on fresh episodes "
         f"(most probable actions: {kept['greedy_mean_return']:.2f}).",
     ]
+    if kept.get("limit") is not None:
+        words = too_good(kept["mean_return"], kept["standard_error"], kept["limit"])
+        lines.append(words or f"Exact limit of the order, for a defender that sees everything: {kept['limit']:.2f}.")
     if kept["workflow"]:
         lines.append(f"{'Followed' if kept['followed'] else 'NOT followed'}: {Obedience.read(kept).words()}.")
     lines.append(f"Everything is in {kept['run']}.")

@@ -19,6 +19,7 @@ from workflow_rl.collect import Collector, PlainCollector, asks_teacher, workflo
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.improve import improved_teacher
+from workflow_rl.limits import limit_of
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import Evaluation, evaluate_network
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
@@ -72,6 +73,8 @@ class WorkflowResult:
     edition: str
     seed: int
     backend: str = "native"
+    takeover: str = "0"
+    limit: float | None = None  # of the order, see limits.py
 
 
 class Training:
@@ -361,6 +364,8 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
         edition=config.edition,
         seed=config.seed,
         backend=config.backend,
+        takeover=config.takeover,
+        limit=limit_of(config.workflow, config.red_agent, config.edition, config.takeover, config.max_steps),
     )
     if run:
         about = PolicyFile(

@@ -1,0 +1,17 @@
+"""Writes the limits that ship with the package from the stored result of ``workflow-rl study limit``.
+
+python -m benchmarks.limits
+"""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.results import RESULTS
+from workflow_rl.limits import LIMITS, limits_from_study
+from workflow_rl.run_store import write_atomically
+
+if __name__ == "__main__":
+    figures = json.loads((RESULTS / "study_limit.json").read_text("utf-8"))["figures"]
+    write_atomically(LIMITS, (json.dumps(limits_from_study(figures), indent=1) + "\n").encode())
+    print(LIMITS)

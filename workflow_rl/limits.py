@@ -1,0 +1,51 @@
+"""The exact limits of defence against B_line, order by order: who is better than the limit of its order broke it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+LIMITS = Path(__file__).parent / "data" / "limits.json"
+SURE = 2.0  # standard errors by which a return must be above the limit
+
+
+def limits_from_study(figures: dict[str, Any]) -> dict[str, Any]:
+    """What the study ``limit`` found, as it ships: edition, takeover, order of the types that B_line takes, length."""
+    found: dict[str, Any] = {}
+    for edition, one in figures["bline"].items():
+        by_takeover = {"0": one["orders"]} | {steps: cells["orders"] for steps, cells in one["incidents"].items()}
+        found[edition] = {
+            steps: {
+                order: {length: round(cell["exact"], 4) for length, cell in cells.items()}
+                for order, cells in orders.items()
+            }
+            for steps, orders in by_takeover.items()
+        }
+    return found
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(LIMITS.read_text("utf-8"))
+    return found
+
+
+def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length: int) -> float | None:
+    """What a defender that sees everything and keeps the order reaches at best; None: not known.
+
+    >>> limit_of("op_server,enterprise,user,defender,op_host", "bline", "current", "30", 100)
+    -21.2395
+    """
+    orders = _shipped().get(edition, {}).get(takeover)
+    if not workflow or red_agent != "bline" or orders is None:
+        return None
+    taken = next(iter(orders)).split(",")
+    limit: float | None = orders[",".join(kind for kind in workflow.split(",") if kind in taken)].get(str(length))
+    return limit
+
+
+def is_too_good(mean_return: float, standard_error: float, limit: float | None) -> bool:
+    """Is the return beyond what anybody can reach who keeps the order?"""
+    return limit is not None and mean_return > limit + SURE * standard_error
