@@ -9,7 +9,7 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl.compliance import EPISODE_DTYPE, Compliance, Obedience
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluation import reference_policy
-from workflow_rl.playbook import PURPOSE, _orders, _pairs, playbook
+from workflow_rl.playbook import PURPOSE, _orders, _pairs, read_playbook
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.workflow import all_workflows
@@ -41,7 +41,7 @@ def test_an_order_is_broken_where_something_of_higher_priority_was_held() -> Non
 def test_the_figures_of_an_order_are_those_of_compliance(takeover: str) -> None:
     """The same games judged order by order in the other place where repairs are counted."""
     blue, n = reference_policy("reactive-remove"), 40
-    book = playbook(blue, "bline", takeover=takeover, n_episodes=n, seed=3)
+    book = read_playbook(blue, "bline", takeover=takeover, n_episodes=n, seed=3)
     envs = CageVectorEnv(n, max_steps=None, takeover=takeover)
     workflows = all_workflows()[::13]
     seeds = np.random.SeedSequence([3, RED_AGENTS.index("bline"), PURPOSE]).generate_state(n, np.uint64)
@@ -73,7 +73,7 @@ def test_the_champion_repairs_enterprise_before_user_and_keeps_the_orders_that_s
 
 
 def test_any_callable_has_a_playbook_and_bad_input_is_refused() -> None:
-    asleep = playbook(lambda packed, _: np.zeros(len(packed), int), "meander", n_episodes=5, takeover="40")
+    asleep = read_playbook(lambda packed, _: np.zeros(len(packed), int), "meander", n_episodes=5, takeover="40")
     assert (asleep["repairs"], asleep["kept"]) == (0.0, [])
     assert_refused(run("playbook", "nobody"), "unknown policy 'nobody'")
     assert_refused(run("playbook", "expert", "--red-agent", "green"), "unknown red agent 'green'")

@@ -13,6 +13,7 @@ import typer
 from workflow_rl.bench_command import bench_app
 from workflow_rl.command_options import CyborgPath, Edition, Jobs, Json, Resume, RunDir, Seed, Takeover
 from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.playbook_command import playbook
 from workflow_rl.printing import (
     print_cells,
     print_challenge,
@@ -36,6 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(bench_app, name="bench")
+app.command()(playbook)
 app.command()(study)
 
 INTERRUPTED = 130
@@ -363,25 +365,6 @@ def watch(
         print(summary(story))
     else:
         show_result(story.to_json(), as_json, lambda: print("\n".join(lines(story))))
-
-
-@app.command()
-def playbook(
-    policy: Annotated[str, typer.Argument(help="A run, a policy file, champion, expert or a reference defender.")],
-    red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander",
-    edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
-    takeover: Takeover = None,
-    workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
-    episodes: Annotated[int, typer.Option(help="Games against each red agent.")] = 1500,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Reads out a defender's own playbook: which unit types it repairs before which, and the orders it so keeps."""
-    from workflow_rl.evaluate_command import playbooks
-    from workflow_rl.printing import print_playbook
-
-    found = playbooks(policy, red_agent, edition, takeover, workflow, episodes, seed)
-    show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found))
 
 
 @app.command()

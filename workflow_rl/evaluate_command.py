@@ -86,17 +86,6 @@ def challenge(
     return table
 
 
-def playbooks(
-    policy: str, red_agents: str, edition: str | None, takeover: str | None, workflow: str, episodes: int, seed: int
-) -> list[dict[str, Any]]:
-    """The playbook of a policy by name against each red agent; see :func:`workflow_rl.playbook.playbook`."""
-    from workflow_rl.playbook import playbook
-
-    edition, takeover = edition_of(policy, edition), takeover_of(policy, takeover)
-    blue, reds = blue_named(policy, workflow, edition), dict.fromkeys(parse_red_agents(red_agents))
-    return [playbook(blue, red, edition, takeover, episodes, seed) for red in reds]
-
-
 def differences(left: dict[str, Any], right: dict[str, Any]) -> dict[str, dict[str, float | None]]:
     """For each red agent and length how far two tables are apart; see :func:`in_standard_errors`."""
     return {

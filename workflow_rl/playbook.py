@@ -20,7 +20,7 @@ PURPOSE = 41  # of the games, for their seeds
 THRESHOLD = 0.95
 
 
-def playbook(
+def read_playbook(
     policy: Policy,
     red_agent: str = "bline",
     edition: str = "current",
@@ -49,10 +49,8 @@ def playbook(
     check_choice("red agent", red_agent, RED_AGENTS)
     check_episodes(n_episodes)
     check_seed(seed)
-    envs = with_view(
-        CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover),
-        view_of(policy),
-    )
+    plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
+    envs = with_view(plain, view_of(policy))
     types = envs.scenario.unit_types
     seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), PURPOSE]).generate_state(n_episodes, np.uint64)
     generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), PURPOSE])

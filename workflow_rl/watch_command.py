@@ -40,15 +40,7 @@ def story_named(
     if edition is not None:
         check_choice("edition", edition, load_scenario().editions)
     if source.endswith(".npz"):
-        if red_agent is not None:
-            raise UserError("a recorded game has its own red agent; leave --red-agent out.")
-        if takeover is not None:
-            raise UserError("a recorded game has its own takeover; leave --takeover out.")
-        trace = load_trace(source)
-        number = _number(episode) if episode != "median" else 0
-        if number is None:
-            raise UserError(f"episode must be a number from 0 to {trace.n_episodes - 1}, not {episode!r}.")
-        return story_of_trace(trace, number, edition or "", workflow)
+        return _recorded(source, red_agent, episode, edition, workflow, takeover)
     from workflow_rl.evaluate_command import BY_NAME, CHAMPION, blue_named, policy_path
 
     about, path, after = ("bline", edition or "current", workflow), Path(source), "0"
@@ -84,6 +76,21 @@ def story_named(
     names = {story.why: story for story in episodes.choose()}
     story = names[episode]
     return replace(story, why=f"{source}: {episode} of {n_episodes} episodes")
+
+
+def _recorded(
+    source: str, red_agent: str | None, episode: str, edition: str | None, workflow: str, takeover: str | None
+) -> Story:
+    """A game of a trace file."""
+    if red_agent is not None:
+        raise UserError("a recorded game has its own red agent; leave --red-agent out.")
+    if takeover is not None:
+        raise UserError("a recorded game has its own takeover; leave --takeover out.")
+    trace = load_trace(source)
+    number = _number(episode) if episode != "median" else 0
+    if number is None:
+        raise UserError(f"episode must be a number from 0 to {trace.n_episodes - 1}, not {episode!r}.")
+    return story_of_trace(trace, number, edition or "", workflow)
 
 
 def _policy_of(path: Path) -> Path:
