@@ -86,7 +86,8 @@ ALLOWED = {
         "scenario_file",
     },
     "export": {
-        "takeover", "errors", "evaluate_command", "evaluation", "policy_evaluation", "policy_file", "run_store", "workflow",
+        "errors", "evaluate_command", "evaluation", "policy_evaluation", "policy_file", "run_store", "takeover",
+        "workflow",
     },
     "exported_agent": set(),  # goes out into the world alone
     "bench_cyborg": {"bench", "config", "cyborg_env", "cyborg_sim", "errors", "game", "trainer"},

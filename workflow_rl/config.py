@@ -8,7 +8,7 @@ from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from workflow_rl.errors import UserError
-from workflow_rl.takeover import parse_takeover
+from workflow_rl.takeover import is_incident, parse_takeover
 
 CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "short-memory", "memory"), ("full", "host-decoy")  # see views.py
@@ -138,6 +138,16 @@ AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any othe
     "general": {"bline": _GENERALISED | {"max_episodes": 700}, "": _MONTE_CARLO | {"max_episodes": 2000}},
     "search": {"bline": _GENERALISED, "": _MONTE_CARLO},
 }
+# Where blue takes over a network under attack, an order must be kept when it hurts: the guard and the short memory see
+# to that, by measurement, and Monte-Carlo returns with more chance at the start find better defences.
+_OBEDIENT = {"guard": True, "view": "short-memory", "alignment_lambda": 60.0}
+INCIDENT: dict[str, dict[str, Any]] = {
+    "workflow": _OBEDIENT | _MONTE_CARLO | {
+        "entropy": 0.03, "max_episodes": 1400, "patience": 700, "warm_start": "general",
+    },
+    "search": _OBEDIENT | _MONTE_CARLO,
+    "general": _MONTE_CARLO | {"view": "short-memory", "entropy": 0.03, "max_episodes": 1400},
+}  # fmt: skip
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
@@ -173,6 +183,8 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     suited: dict[str, Any] = {}
     if preset in AGAINST:
         suited |= AGAINST[preset]["bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""]
+    if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
+        suited |= INCIDENT[preset]
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))

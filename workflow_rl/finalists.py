@@ -88,7 +88,7 @@ def final_config(config: SearchConfig, order: Order, replicate: int, length: int
     red = train.red_agent if train.red_agent in FINISH_EPISODES else ""
     episodes = (config.finish_episodes or FINISH_EPISODES[red]) * length
     seed = int(derive_seeds(train.seed, (SEED_OF_FINAL, replicate), 1)[0] >> np.uint64(1))
-    preset = make_config("workflow", red_agent=train.red_agent)
+    preset = make_config("workflow", red_agent=train.red_agent, takeover=train.takeover)
     return replace(
         train, workflow=",".join(order), seed=seed, warm_start=start, max_episodes=episodes, min_episodes=episodes,
         patience=0, **{name: getattr(preset, name) for name in LEARNING},
