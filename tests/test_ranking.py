@@ -133,6 +133,7 @@ def test_a_table_tells_noise_from_differences() -> None:
     assert one.between == pytest.approx(2.0, rel=0.1)  # half of the workflows are 4 better
     assert table(effect=0.0).between < 0.1
     effect, error = one.pair_effect("enterprise", "user")
+    assert error == pytest.approx(one.noise / math.sqrt(5) * math.sqrt(2 / 24))  # 24 workflows on each side
     assert effect == pytest.approx(4.0, abs=4 * error + 0.05)
     for first, second in combinations(ITEMS, 2):
         if (first, second) != ("enterprise", "user"):
@@ -204,8 +205,9 @@ def test_bench_search_compares_the_strategies(tmp_path: Path) -> None:
     assert_refused(run("bench", "search", "--seeds", "0"), "must be at least 1")
 
 
-def test_the_stored_table_has_three_trainings_of_all_workflows_that_all_follow() -> None:
-    path = RESULTS / "workflow_table_bline.json"
+@pytest.mark.parametrize("red", ["bline", "meander"])
+def test_the_stored_tables_have_three_trainings_of_all_workflows_that_all_follow(red: str) -> None:
+    path = RESULTS / f"workflow_table_{red}.json"
     stored = json.loads(path.read_text("utf-8"))["figures"]
     assert read_table(path).returns.shape == (120, 3)
     for name in ("compliance", "kept"):
@@ -215,6 +217,14 @@ def test_the_stored_table_has_three_trainings_of_all_workflows_that_all_follow()
     fresh: Any = read_table(path).summary()
     for name in ("noise_of_one_training", "deviation_between_workflows", "best_task_return"):
         assert fresh[name] == pytest.approx(stored[name])
+    assert fresh["pairs"] == [pytest.approx(pair) for pair in stored["pairs"]]
+
+
+def test_against_meander_the_stored_table_shows_no_priority_that_matters() -> None:
+    summary = read_table(RESULTS / "workflow_table_meander.json").summary()
+    assert not any(pair["matters"] for pair in summary["ranking"]["pairs"])
+    assert summary["ranking"]["n_equal_to_best"] == 120
+    assert all(pair["effect"] < 2.8 * pair["standard_error"] for pair in summary["pairs"])  # 95 % for ten together
 
 
 def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_matters() -> None:

@@ -65,11 +65,11 @@ class WorkflowTable:
         return np.array([self.truth[own[task]].mean() for task in tasks])
 
     def pair_effect(self, first: str, second: str) -> tuple[float, float]:
-        """Mean gain of ``first`` right before ``second`` over the reverse, and its standard error over replicates."""
+        """Mean gain of ``first`` right before ``second`` over the reverse, and its standard error by the noise."""
         number = {order: i for i, order in enumerate(self.orders)}
         before, after = ([number[order] for order in side] for side in pair_swaps(self.orders[0], first, second))
-        single = self.returns[before].mean(axis=0) - self.returns[after].mean(axis=0)
-        return float(single.mean()), float(single.std(ddof=1) / math.sqrt(len(single)))
+        effect = float(self.truth[before].mean() - self.truth[after].mean())
+        return effect, self.standard_error * math.sqrt(1 / len(before) + 1 / len(after))
 
     def summary(self) -> dict[str, Any]:
         """The figures of the table."""

@@ -38,7 +38,7 @@ def _obedience(files: Files) -> str:
 
 def _order(files: Files) -> str:
     long, worst = files.figures("study_baselines")["answers"], files.figures("study_limit")["bline"]["current"]
-    line = files.figures("workflow_table_bline")
+    line, meander = (files.figures(f"workflow_table_{red}") for red in FOES)
     first, *others = line["pairs"]
     parts = [
         f"against {name} {signed(long[red]['order'])}, and {signed(long[red]['order_searched'])} after the search's short trainings"
@@ -46,10 +46,10 @@ def _order(files: Files) -> str:
     ]
     return (
         f"* **Which order is best?** Against B_line, over all {line['workflows']} orders, each trained {line['replicates']} times to the end: "
-        f"{first['first']} before {first['second']} is worth {_effect(first)}; {_others(others, 'other pair')} Enterprise first less user first, "
-        f"five trainings of each to the end: {'; '.join(parts)}. To a defender that sees everything the worst order costs "
-        f"{number(worst['cost_of_the_worst_order']['100'], 2)} against B_line: the rest of the effect is what trained defenders do not see or have "
-        "not learned."
+        f"{first['first']} before {first['second']} is worth {_effect(first)}; {_others(others, 'other pair')} Against Meander, as many trainings: "
+        f"{_others(meander['pairs'], 'pair')} Enterprise first less user first, five trainings of each to the end: {'; '.join(parts)}. To a defender "
+        f"that sees everything the worst order costs {number(worst['cost_of_the_worst_order']['100'], 2)} against B_line: the rest of the effect is "
+        "what trained defenders do not see or have not learned. When blue takes over late, orders matter far more: see Incidents."
     )
 
 
