@@ -2,9 +2,10 @@
 
     python -m benchmarks.workflow_table bline
     python -m benchmarks.workflow_table meander
+    python -m benchmarks.workflow_table bline 30     incidents: blue takes over after 30 steps
 
 Two processes; can be interrupted and called again: finished trainings are kept in runs/, by commit. Writes
-benchmarks/results/workflow_table_RED.json.
+benchmarks/results/workflow_table_RED.json, of incidents workflow_table_RED_STEPS.json.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from workflow_rl.config import make_config
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.run_store import commit
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import is_incident
 from workflow_rl.trainer import train_workflow
 from workflow_rl.workflow import all_workflows
 from workflow_rl.workflow_table import table_from_json
@@ -32,21 +34,22 @@ EPISODES = {"bline": 700, "meander": 1000}  # of each environment; against Meand
 COLUMNS = ("mean_return", "standard_error", "compliance", "kept", "repairs", "idle_fixes", "followed", "updates")
 
 
-def train(red: str, number: int, replicate: int) -> dict[str, Any]:
+def train(red: str, takeover: str, number: int, replicate: int) -> dict[str, Any]:
     """One training, as ``workflow-rl train --workflow`` makes it; no two of a table share a seed."""
     workflow = str(all_workflows()[number])
+    length = {} if is_incident(takeover) else {"max_episodes": EPISODES[red]}
     seed = REPLICATES * number + replicate
-    config = make_config("workflow", red_agent=red, workflow=workflow, seed=seed, max_episodes=EPISODES[red])
+    config = make_config("workflow", red_agent=red, takeover=takeover, workflow=workflow, seed=seed, **length)
     result = train_workflow(config)
     return {"workflow": workflow, "replicate": replicate} | {name: getattr(result, name) for name in COLUMNS}
 
 
-def taken_types(red: str) -> list[str]:
+def taken_types(red: str, takeover: str) -> list[str]:
     """Unit types of which a host was ever compromised in 4,000 games, half of them without defence."""
     scenario = load_scenario()
     taken: set[int] = set()
     for idle in (True, False):
-        envs = CageVectorEnv(2000, red_agent=red)
+        envs = CageVectorEnv(2000, red_agent=red, takeover=takeover)
         envs.reset(seed=7)
         rng = np.random.default_rng(7)
         for _ in range(100):
@@ -56,9 +59,10 @@ def taken_types(red: str) -> list[str]:
     return [scenario.unit_types[i] for i, mask in enumerate(masks) if any(int(mask) >> host & 1 for host in taken)]
 
 
-def main(red: str) -> None:
+def main(red: str, takeover: str = "0") -> None:
     """Makes what is missing, then the result."""
-    name, orders = f"workflow_table_{red}", [str(w) for w in all_workflows()]
+    kind = f"{red}_{takeover}" if is_incident(takeover) else red
+    name, orders = f"workflow_table_{kind}", [str(w) for w in all_workflows()]
     journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
     lines = journal.read_text("utf-8").splitlines(keepends=True) if journal.exists() else []
@@ -67,7 +71,7 @@ def main(red: str) -> None:
     have = {(row["workflow"], row["replicate"]) for row in rows}
     tasks = [(n, r) for r in range(REPLICATES) for n in range(len(orders)) if (orders[n], r) not in have]
     with ProcessPoolExecutor(2) as pool, open(journal, "a") as file:
-        for row in pool.map(train, *zip(*((red, *task) for task in tasks), strict=True)) if tasks else ():
+        for row in pool.map(train, *zip(*((red, takeover, *task) for task in tasks), strict=True)) if tasks else ():
             file.write(json.dumps(row) + "\n")
             file.flush()
             rows.append(row)
@@ -76,7 +80,7 @@ def main(red: str) -> None:
     table: dict[str, Any] = {
         column: [[row[column] for row in rows if row["workflow"] == order] for order in orders] for column in COLUMNS
     }
-    table = {"red_agent": red, "taken": taken_types(red), "workflows": orders} | table
+    table = {"red_agent": red, "takeover": takeover, "taken": taken_types(red, takeover), "workflows": orders} | table
     obeyed = [min(row["compliance"], row["kept"]) for row in rows]
     figures = table_from_json(table).summary() | {
         "trainings": len(rows),
@@ -86,8 +90,9 @@ def main(red: str) -> None:
         "share_above_99": float(np.mean([value >= 0.99 for value in obeyed])),
         "table": table,
     }
-    print(write_result(name, f"python -m benchmarks.workflow_table {red}", figures))
+    asked = f"{red} {takeover}" if is_incident(takeover) else red
+    print(write_result(name, f"python -m benchmarks.workflow_table {asked}", figures))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

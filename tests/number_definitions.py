@@ -166,6 +166,7 @@ DEFINITIONS = {
         f"the {factorial(4)} places": "neighbours as a block among three others: 4!",
         f"at most {MOST_UPDATES} episodes": A_SETTING,
         "(95 % for all": "confidence of the comparison",
+        f"be {constant('workflow_rl/studies/page_answers.py', 'SURE')} standard errors": "ten pairs together",
         "at least 99 %": "the share that was asked for",
         f"after {constant('workflow_rl/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the benchmark's searches",
     },
