@@ -26,7 +26,8 @@ def rollout(files: Files) -> str:
                 number(row["peak_memory_mb"], 0),
             ]
         )
-        noise.append([kind, *(_noise(found["gradients"][update][kind]) for update in found["gradients"])])
+        if kind in found["kinds"]:
+            noise.append([kind, *(_noise(found["gradients"][update][kind]) for update in found["gradients"])])
     columns = [
         "an update after", f"return after {found['transitions'] / 1e6:.2f} M transitions", "compliance, kept",
         f"return after {found['seconds']:.0f} s", "compliance, kept", "transitions by then", "seconds until followed",
@@ -34,7 +35,7 @@ def rollout(files: Files) -> str:
     ]  # fmt: skip
     updates = [f"after {n} updates: noise, cosine" for n in found["gradients"]]
     return (
-        "## Rollouts\n\nThe documents' ways to fill a batch, with their own settings, from scratch, one order, B_line. Equal "
+        "## Rollouts\n\nThe documents' ways to fill a batch, with their own settings, from scratch, one order (`original`: none), B_line. Equal "
         "transitions, equal seconds of collecting and learning (two trainings side by side), and the first of two looks in a row "
         "at which the order is followed in 200 fresh games; looks come at doubled transitions and at 1, 2, 5, 10 s, so that "
         "such times are good to a factor of two.\n\n"
@@ -54,7 +55,11 @@ def rollout(files: Files) -> str:
 
 
 def _kept(found: dict[str, Any]) -> str:
-    return f"{number(found['compliance']['iqm'], 3)}, {number(found['kept']['iqm'], 3)}"
+    if found["compliance"] is None:
+        return "no order"
+    told, of = found["compliance"]["seeds"], found["mean_return"]["seeds"]
+    some = f" ({told} of {of} repair anything)" if told < of else ""
+    return f"{number(found['compliance']['iqm'], 3)}, {number(found['kept']['iqm'], 3)}{some}"
 
 
 def _reached(found: dict[str, Any]) -> str:

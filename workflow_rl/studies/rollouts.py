@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.compliance import Obedience
+from workflow_rl.config import make_config
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.statistics import summary
@@ -20,6 +21,10 @@ KINDS = {  # the documents' ways to fill a batch: environments, steps of each be
     "200 environments": (200, 100),
     "500 environments": (500, 100),
 }
+OTHERS = {  # their other presets, as they are
+    "standard: 8 environments, minibatches of 64": "standard",
+    "original: no order, a memory": "original",
+}
 RED, FOLLOWED, REFERENCE = "bline", 0.95, "200 environments"
 TRANSITIONS, SECONDS, FIRST_LOOK = 1_280_000, 10.0, 20_000
 HELD_AFTER = (5, 25, 50)  # updates of the training whose gradients are measured
@@ -27,10 +32,14 @@ HELD_AFTER = (5, 25, 50)  # updates of the training whose gradients are measured
 
 def watched(kind: str, seed: int, quick: bool) -> Cell:
     """One training of the documents' kind, from scratch, looked at on its way."""
-    n_envs, steps = KINDS[kind]
-    values = {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "seed": seed, "n_envs": n_envs, "update_steps": steps}
+    values: dict[str, Any] = {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "seed": seed}
+    if kind in KINDS:
+        values |= {"n_envs": KINDS[kind][0], "update_steps": KINDS[kind][1]}
     values |= {"max_episodes": 10**6, "min_episodes": 5}
-    arguments = {"preset": "parallel-200", "values": values, "first_look": 5000 if quick else FIRST_LOOK}
+    if OTHERS.get(kind) == "original":
+        del values["workflow"]
+    preset = OTHERS.get(kind, "parallel-200")
+    arguments = {"preset": preset, "values": values, "first_look": 5000 if quick else FIRST_LOOK}
     arguments |= {"transitions": 50_000 if quick else TRANSITIONS, "seconds": 0.1 if quick else SECONDS}
     return Cell("watch_training", arguments | {"games": 20 if quick else 200})
 
@@ -38,14 +47,14 @@ def watched(kind: str, seed: int, quick: bool) -> Cell:
 def measured_alone(kind: str, quick: bool) -> Cell:
     """A few updates in a process of its own, for its memory and speed."""
     cell = watched(kind, 0, quick)
-    n_envs, steps = KINDS[kind]
-    arguments = cell.arguments | {"transitions": n_envs * steps, "seconds": 0.1 if quick else 3.0, "games": 0}
+    batch = make_config(cell.arguments["preset"], **cell.arguments["values"]).batch
+    arguments = cell.arguments | {"transitions": batch, "seconds": 0.1 if quick else 3.0, "games": 0}
     return Cell(cell.task, arguments, alone=not quick)
 
 
 def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:
     """Curves of all kinds, and the noise of their gradients."""
-    kinds = ("1 episode", "25 environments", "200 environments") if quick else tuple(KINDS)
+    kinds = ("1 episode", "25 environments", "200 environments") if quick else (*KINDS, *OTHERS)
     curves = ask([watched(kind, seed, quick) for kind in kinds for seed in seeds(quick)])
     found = dict(zip(kinds, _in_groups(curves, len(seeds(quick))), strict=True))
     target = 50_000 if quick else TRANSITIONS
@@ -102,8 +111,11 @@ def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict
     for name, looks in budgets.items():
         row[name] = {
             figure: summary([one[figure] for one in looks])
-            for figure in ("mean_return", "compliance", "kept", "repairs", "idle_fixes", "transitions", "seconds")
+            for figure in ("mean_return", "repairs", "idle_fixes", "transitions", "seconds")
         }
+        for figure in ("compliance", "kept"):  # undefined where nothing was repaired
+            shown = [one[figure] for one in looks if one[figure] is not None]
+            row[name][figure] = summary(shown) if shown else None
     firsts = [first_followed(curve) for curve in curves]
     reached = [one for one in firsts if one]
     row["followed"] = {
@@ -123,7 +135,7 @@ def _equal_quality(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """
     quality: dict[str, Any] = {}
     for kind, curves in found.items():
-        if KINDS[kind][0] > 1:
+        if kind in OTHERS or KINDS[kind][0] > 1:
             continue
         best = [max((look["mean_return"] for look in steadily_followed(curve)), default=None) for curve in curves]
         reached = sorted(value for value in best if value is not None)
