@@ -62,7 +62,9 @@ def _kept(found: dict[str, Any]) -> str:
     return f"{number(found['compliance']['iqm'], 3)}, {number(found['kept']['iqm'], 3)}{some}"
 
 
-def _reached(found: dict[str, Any]) -> str:
+def _reached(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
     if not found["seconds"]:
         return f"never (0 of {found['of']})"
     return f"{number(found['seconds']['iqm'], 1)} ({found['seeds']} of {found['of']})"

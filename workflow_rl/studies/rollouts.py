@@ -58,7 +58,8 @@ def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:
     curves = ask([watched(kind, seed, quick) for kind in kinds for seed in seeds(quick)])
     found = dict(zip(kinds, _in_groups(curves, len(seeds(quick))), strict=True))
     target = 50_000 if quick else TRANSITIONS
-    rows = {kind: _row(own, target, 0.1 if quick else SECONDS) for kind, own in found.items()}
+    limit = 0.1 if quick else SECONDS
+    rows = {kind: _row(own, target, limit, OTHERS.get(kind) != "original") for kind, own in found.items()}
     for kind, alone in zip(kinds, ask([measured_alone(kind, quick) for kind in kinds]), strict=True):
         rows[kind]["peak_memory_mb"] = alone["peak_memory_mb"]
         rows[kind]["transitions_per_s"] = alone["transitions"] / alone["seconds"]
@@ -102,7 +103,7 @@ def first_followed(curve: dict[str, Any], at_least: float = -np.inf) -> dict[str
     return next((look for look in steadily_followed(curve) if look["mean_return"] >= at_least), None)
 
 
-def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict[str, Any]:
+def _row(curves: list[dict[str, Any]], transitions: int, seconds: float, ordered: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
     budgets = {
         "equal_transitions": [at_transitions(curve, transitions) for curve in curves],
@@ -114,8 +115,10 @@ def _row(curves: list[dict[str, Any]], transitions: int, seconds: float) -> dict
             for figure in ("mean_return", "repairs", "idle_fixes", "transitions", "seconds")
         }
         for figure in ("compliance", "kept"):  # undefined where nothing was repaired
-            shown = [one[figure] for one in looks if one[figure] is not None]
+            shown = [one[figure] for one in looks if ordered and one[figure] is not None]
             row[name][figure] = summary(shown) if shown else None
+    if not ordered:
+        return row | {"followed": None}
     firsts = [first_followed(curve) for curve in curves]
     reached = [one for one in firsts if one]
     row["followed"] = {
