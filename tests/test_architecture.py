@@ -53,9 +53,9 @@ ALLOWED = {
         "compliance", "errors", "policy_evaluation", "policy_file", "report_compare", "report_data", "report_paper",
         "report_sections", "run_store", "scenario", "search_view", "story",
     },
-    "report_compare": {"report_data", "report_figures", "report_page", "runs_command"},
+    "report_compare": {"takeover", "report_data", "report_figures", "report_page", "runs_command"},
     "report_sections": {
-        "printing", "report_figures", "report_page", "scenario", "scenario_file", "search_view", "story",
+        "takeover", "printing", "report_figures", "report_page", "scenario", "scenario_file", "search_view", "story",
     },
     "report_paper": {"errors", "report_figures", "run_store"},
     "report_page": {"scenario_file", "story"},
@@ -97,8 +97,8 @@ ALLOWED = {
         "traces", "views",
     },
     "train_command": {"printing", "compliance", "config"},
-    "runs_command": {"errors", "run_store"},
-    "search_view": {"compliance", "printing"},
+    "runs_command": {"takeover", "errors", "run_store"},
+    "search_view": {"takeover", "compliance", "printing"},
     "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow_table"},
     "workflow_table": {"compliance", "errors", "order_gp", "ranking", "run_store", "search"},
     "workflow_search": {
@@ -143,7 +143,7 @@ ALLOWED = {
     "rollout": {"guard", "compliance", "engine", "memory", "teacher"},
     "views": {"config", "engine", "errors", "game", "memory", "scenario", "scenario_file"},
     "train_task": {
-        "backends", "collect", "config", "errors", "policy_file", "scenario", "scenario_file", "views",
+        "takeover", "backends", "collect", "config", "errors", "policy_file", "scenario", "scenario_file", "views",
     },
     "improve": {"config", "engine", "errors", "memory", "run_store", "scenario", "scenario_file", "teacher"},
     "teacher": {"engine", "expert", "memory"},

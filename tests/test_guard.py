@@ -90,7 +90,8 @@ def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
     assert spec.loader is not None
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    agent = module.Agent()
+    agent = module.Agent(str(tmp_path / "run" / "policy.safetensors"))  # any policy file, not only the exported one
+    assert module.Agent()._guard == agent._guard
     ppo = ParallelOrderConditionedPPO(config, workflow_codes((Workflow.parse(ORDER),)), policy.net)
     keys = Collector(5, 40, 100, "bline", "current", (Workflow.parse(ORDER),), view=policy.view, takeover="30")
     seen = keys.collect(ppo).keys

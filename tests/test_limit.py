@@ -296,6 +296,8 @@ def test_the_limits_that_ship_are_those_of_the_stored_study() -> None:
     order = "user,defender,enterprise,op_host,op_server"
     exact = stored["bline"]["current"]["incidents"]["30"]["orders"]["user,enterprise,op_server"]["100"]["exact"]
     assert limit_of(order, "bline", "current", "30", 100) == pytest.approx(exact, abs=1e-4)
+    spaced = "user, defender, enterprise,op_host,op_server"
+    assert limit_of(spaced, "bline", "current", "30", 100) == pytest.approx(exact, abs=1e-4)
     for other in (("meander", "current", "30", 100), ("bline", "current", "31", 100), ("bline", "current", "30", 60)):
         assert limit_of(order, *other) is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl.compliance import EPISODE_DTYPE, Compliance, Obedience
 from workflow_rl.env import CageVectorEnv
@@ -13,6 +14,8 @@ from workflow_rl.playbook import PURPOSE, _orders, _pairs, read_playbook
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.workflow import all_workflows
+
+ORDER = "user,op_server,enterprise,op_host,defender"
 
 
 def test_pairs_count_what_was_repaired_while_the_other_was_held() -> None:
@@ -76,6 +79,9 @@ def test_any_callable_has_a_playbook_and_bad_input_is_refused() -> None:
     asleep = read_playbook(lambda packed, _: np.zeros(len(packed), int), "meander", n_episodes=5, takeover="40")
     assert (asleep["repairs"], asleep["kept"]) == (0.0, [])
     assert_refused(run("playbook", "nobody"), "unknown policy 'nobody'")
+    assert_refused(run("playbook", "expert", "--workflow", ORDER), "it takes no workflow")
+    assert_refused(run("playbook", "champion", "--workflow", ORDER), "the policy follows no workflow")
+    assert_refused(run("playbook", DATA / "universal.safetensors"), "say which one with --workflow")
     assert_refused(run("playbook", "expert", "--red-agent", "green"), "unknown red agent 'green'")
     assert_refused(run("playbook", "expert", "--episodes", "1"), "number of episodes must be from 2")
     assert_refused(run("playbook", "expert", "--takeover", "5-1"), "must begin with the smaller number")

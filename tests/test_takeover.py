@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from workflow_rl.evaluation import episode_returns, reference_policy
 from workflow_rl.export import export_agent
 from workflow_rl.lockstep import live_lockstep
 from workflow_rl.memory import MEMORY_DTYPE, begin, forget, remember
+from workflow_rl.report_data import command_of
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.story import Episodes
+from workflow_rl.train_task import check_task
 from workflow_rl.trainer import train_workflow
 from workflow_rl.views import View, with_view
 
@@ -228,6 +231,44 @@ def test_a_policy_knows_the_takeover_it_was_trained_for(tmp_path: Path) -> None:
     exported = export_agent(str(place), tmp_path / "agent")
     assert exported["takeover"] == "30"
     assert "takes over after 30 steps of red" in (tmp_path / "agent" / "README.md").read_text()
+
+
+def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
+    size = ("--n-envs", "5", "--max-episodes", "1", "--min-episodes", "1", "--n-eval-episodes", "20")
+    options = ("--workflow", ORDER, "--takeover", "30", "--no-guard", "--warm-start", "none")
+    run_json("train", *size, *options, "--run-dir", tmp_path / "run")
+    assert run_json("runs", "--folder", tmp_path)["runs"][0]["red_agent"] == "bline, taken over after 30 steps"
+    config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))["config"]
+    command = command_of("training", config)
+    assert "--takeover 30" in command
+    assert "--no-guard" in command
+    assert "--view" not in command  # the incident's own
+    shown = run("evaluate", tmp_path / "run", "--episodes", "5").stdout
+    assert "blue takes over after 30 steps" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"takeover": "0,1,2", "n_envs": 2}, "n_envs 2 is too small for 3 takeovers"),
+        ({"takeover": "0,1,2", "n_eval_episodes": 2}, "n_eval_episodes 2 is too small for 3 takeovers"),
+        ({"takeover": "5", "preset": "champion"}, "for the challenge alone; leave --takeover out"),
+        ({"workflow": ORDER, "guard": True, "view": "memory", "anchor": 0.1}, "use --no-guard"),
+    ],
+)
+def test_a_task_that_cannot_be_is_refused_before_it_starts(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        check_task(make_config(values.pop("preset", ""), **values))
+    assert sentence in str(caught.value)
+
+
+def test_a_checkpoint_from_before_there_were_takeovers_still_opens() -> None:
+    envs = CageVectorEnv(3)
+    envs.reset(seed=0)
+    arrays = {name: array for name, array in envs.state_arrays().items() if name != "takeovers"}
+    envs.step([0] * 3)
+    envs.restore_state_arrays(arrays)
+    assert (envs.snapshot()["step"] == 0).all()
 
 
 def test_a_training_on_a_range_of_takeovers_gives_the_same_policy_again() -> None:

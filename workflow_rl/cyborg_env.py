@@ -366,6 +366,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`state_arrays` gave, by playing the actions again."""
         reds = [bytes(row).rstrip(b"\0").decode() for row in arrays["reds"]]
+        arrays = {"takeovers": np.zeros(self.num_envs, np.int64)} | arrays  # older checkpoints have none
         names = ("takeovers", "seeds", "episode_numbers", "lengths", "played")
         rows = zip(reds, *(arrays[name] for name in names), strict=True)
         games = [(red, str(k), int(seed), int(number), row[:n].tobytes()) for red, k, seed, number, n, row in rows]

@@ -146,7 +146,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`state_arrays` gave."""
         self.game.states[:] = arrays["states"].view(self.game.states.dtype)
-        self.game.takeovers[:] = arrays["takeovers"]
+        self.game.takeovers[:] = arrays.get("takeovers", self.game.takeovers)  # older checkpoints have none
         self.game.started[:] = True
 
     def reset(

@@ -138,6 +138,21 @@ def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAM
     return load_policy(policy_path(policy, "", names)).edition
 
 
+def check_workflow(policy: str, workflow: str) -> None:
+    """Refuses a workflow for a policy that takes none, and none for one that needs it."""
+    if policy in REFERENCE_POLICIES:
+        if workflow:
+            raise UserError(f"{policy} is a reference defender: it takes no workflow.")
+        return
+    from workflow_rl.policy_evaluation import workflows_of_policy
+    from workflow_rl.policy_file import load_policy
+
+    file = load_policy(policy_path(policy, next(iter(load_scenario().editions))))
+    if file.universal and not workflow:
+        raise UserError("the policy follows any workflow: say which one with --workflow.")
+    workflows_of_policy(file, workflow)
+
+
 def takeover_of(policy: str, takeover: str | None) -> str:
     """The takeover that was asked for, else the policy's own; a defender by name was made for none."""
     if takeover is not None:

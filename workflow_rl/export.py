@@ -70,8 +70,6 @@ def _network_files(path: Path, edition: str, workflow: str, greedy: bool) -> tup
     chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
     agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(unit_types())}
-    if found.net.guard is not None:
-        agent["guard"] = {name: array.tolist() for name, array in found.net.guard._asdict().items()}
     own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
     acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
     if is_incident(found.takeover):

@@ -57,7 +57,7 @@ class Agent:
             [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in (0, 2, 4)] if weights else []
         )
         self._order = [wanted.get("unit_types", UNIT_TYPES).index(name) for name in self.workflow.split(",") if name]
-        self._guard = wanted.get("guard")
+        self._guard = about.get("guard") or {}
         self._code = _one_hot(self.workflow, wanted.get("unit_types", UNIT_TYPES)) if coded else np.zeros(0)
         self._state = seed & _MASK
         self._memory = _new_memory() if self._remembers or self._host_decoy else None

@@ -79,7 +79,7 @@ def finalists_in(events: Sequence[dict[str, Any]]) -> list[Finalist]:
 
 def final_start(config: SearchConfig) -> str:
     """Where finalists' trainings start: ``none``, or from the ``general`` policies that the search trains first."""
-    return make_config("workflow", red_agent=config.train.red_agent).warm_start
+    return make_config("workflow", red_agent=config.train.red_agent, takeover=config.train.takeover).warm_start
 
 
 def final_config(config: SearchConfig, order: Order, replicate: int, length: int, start: str) -> TrainConfig:

@@ -64,10 +64,10 @@ class Game:
     ) -> None:
         """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
         check_options(options, allowed)
+        later = takeover_rows(options["takeover"], self.n_envs) if "takeover" in options else self.takeovers
         if "red_agent" in options:
             self.set_red_agents(options["red_agent"], chosen)
-        if "takeover" in options:
-            self.takeovers[chosen] = takeover_rows(options["takeover"], self.n_envs)[chosen]
+        self.takeovers[chosen] = later[chosen]
         new = np.zeros(0, np.uint64) if seeds is None else seeds
         reset_envs(self.states, self.tables, self.takeovers, chosen, new, seeds is not None)
         self.started |= chosen

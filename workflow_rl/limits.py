@@ -42,7 +42,8 @@ def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length:
     if not workflow or red_agent != "bline" or orders is None:
         return None
     taken = next(iter(orders)).split(",")
-    limit: float | None = orders[",".join(kind for kind in workflow.split(",") if kind in taken)].get(str(length))
+    names = [kind.strip() for kind in workflow.split(",")]
+    limit: float | None = orders.get(",".join(kind for kind in names if kind in taken), {}).get(str(length))
     return limit
 
 

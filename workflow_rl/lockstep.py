@@ -51,8 +51,8 @@ def live_lockstep(
         jobs: processes.
         cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
         progress: told how many more games are done.
-        takeover: steps that red plays before blue acts, of a comma list each game takes one in turn; they are compared
-            too.
+        takeover: steps that red plays before blue acts, of a comma list the games of each combination take one in turn;
+            they are compared too.
     """
     if not 1 <= n_episodes <= MOST_EPISODES:
         raise UserError(f"the number of games must be from 1 to {MOST_EPISODES}, not {n_episodes}.")
@@ -70,7 +70,7 @@ def live_lockstep(
         with closing(with_view(plain, view_of(blues[blue]))) as envs:
             for first in range(0, len(seeds), envs.num_envs):
                 some = seeds[first : first + envs.num_envs]
-                after = takeovers_of(takeover, np.resize(some - np.uint64(seed), size))
+                after = takeovers_of(takeover, np.resize((some - np.uint64(seed)) // np.uint64(len(kinds)), size))
                 trace = _record(envs, blues[blue], red, some, max_steps, after)
                 found.add(replay(trace, scenario, package.edition))
                 progress(len(some))
@@ -109,7 +109,6 @@ def _record(envs: Any, blue: Policy, red: str, seeds: np.ndarray, max_steps: int
     arrays |= {
         "red_agent": np.full(kept, TRACE_RED_AGENTS.index(red), np.uint8),
         "n_steps": np.array(lengths, np.uint16),
-        "takeover": np.array(lengths, np.uint16) - max_steps,
         "obs0": first[:kept],
         "seed": seeds,
     }

@@ -21,10 +21,11 @@ def playbook(
     as_json: Json = False,
 ) -> None:
     """Reads out a defender's own playbook: which unit types it repairs before which, and the orders it so keeps."""
-    from workflow_rl.evaluate_command import blue_named, edition_of, takeover_of
+    from workflow_rl.evaluate_command import blue_named, check_workflow, edition_of, takeover_of
     from workflow_rl.playbook import read_playbook
     from workflow_rl.scenario import parse_red_agents
 
+    check_workflow(policy, workflow)
     rules, after = edition_of(policy, edition), takeover_of(policy, takeover)
     reds, blue = list(dict.fromkeys(parse_red_agents(red_agent))), blue_named(policy, workflow, rules)
     found = []

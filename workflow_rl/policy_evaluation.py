@@ -230,7 +230,8 @@ def network_policy(path: Path, workflow: str, edition: str = "") -> Policy:
 
 def learner_of(policy: PolicyFile, workflows: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
     """The network with the codes of some workflows, as evaluations want it."""
-    config = TrainConfig(device="cpu", view=policy.view.observation, actions=policy.view.actions)
+    view, guarded = policy.view, policy.net.guard is not None
+    config = TrainConfig(device="cpu", view=view.observation, actions=view.actions, guard=guarded)
     return ParallelOrderConditionedPPO(config, workflow_codes(workflows), policy.net)
 
 

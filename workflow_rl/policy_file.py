@@ -47,7 +47,8 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str,
     about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy", "takeover")}
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
-    guarded = {"guard": policy.net.guard is not None}
+    guard = policy.net.guard
+    guarded = {"guard": {name: array.tolist() for name, array in guard._asdict().items()} if guard else None}
     return arrays, {"format": FORMAT} | sizes | about | seen | guarded
 
 
@@ -88,7 +89,9 @@ def load_policy(path: Path) -> PolicyFile:
     if (net.n_bits, net.n_actions) != (view.n_bits, view.n_actions) or net.n_code not in (0, 25):
         shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
         raise UserError(f"{path}: a policy of {shape} does not fit the {view}.")
-    if meta.get("guard", False):
+    if meta.get("guard"):
+        if not net.n_code:
+            raise UserError(f"{path}: damaged, a policy without a workflow has nothing to guard.")
         net.guard = make_guard(load_scenario(), view)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     about = {name: meta[name] for name in _ABOUT}

@@ -95,8 +95,7 @@ class ParallelOrderConditionedPPO:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
                 net = OrderConditionedActorCritic(view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden)
-        if self.config.guard and self.codes.shape[1]:
-            net.guard = make_guard(load_scenario(), view)
+        net.guard = make_guard(load_scenario(), view) if self.config.guard and self.codes.shape[1] else None
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)

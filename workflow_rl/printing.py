@@ -184,6 +184,7 @@ def print_cells(figures: dict[str, Any]) -> None:
     ]
     conditions = f"{figures['episodes']} episodes, {figures['edition']} edition"
     conditions += f", {figures['cyborg']}" if "cyborg" in figures else ""
+    conditions += f", blue takes over after {figures['takeover']} steps" if figures.get("takeover", "0") != "0" else ""
     title = f"{_policy(figures)}: mean return ± standard error, {conditions}"
     columns = ["red agent", *(f"{length} steps" for length in lengths)]
     if "obedience" in figures:

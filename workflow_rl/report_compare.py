@@ -10,6 +10,7 @@ from workflow_rl.report_data import report_data
 from workflow_rl.report_figures import GREY, PALETTE, Figure
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.runs_command import best_row, compare_runs
+from workflow_rl.takeover import opponent_words
 
 
 def comparison(paths: list[Path], answers: dict[str, str]) -> str:
@@ -29,7 +30,8 @@ def row_of(path: Path) -> dict[str, Any]:
     """One run's result and throughput, from its raw files."""
     data = report_data(path)
     row: dict[str, Any] = {
-        "run": str(path), "kind": data["kind"], "state": data["state"], "red_agent": data["train"]["red_agent"],
+        "run": str(path), "kind": data["kind"], "state": data["state"],
+        "red_agent": opponent_words(data["train"]["red_agent"], data["train"]["takeover"]),
         "edition": data["train"]["edition"], "workflow": "", "mean_return": None, "standard_error": None,
         "compliance": None, "transitions_per_s": data["time"]["transitions_per_s"],
     }  # fmt: skip

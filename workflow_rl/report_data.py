@@ -332,11 +332,11 @@ def _direction(space: np.ndarray, quantity: np.ndarray) -> np.ndarray:
 def command_of(kind: str, config: dict[str, Any]) -> str:
     """The command that makes such a run: the settings that differ from those it would have without them."""
     train = config["train"] if kind == SEARCH else config
-    task = {name: train[name] for name in ("red_agent", "backend")}
+    task = {name: train[name] for name in ("red_agent", "takeover", "backend")}
     if kind != SEARCH:
         task |= {name: train[name] for name in TASK_FIELDS}
     usual = asdict(make_config("search" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
-    usual |= {"backend": TrainConfig.backend, "workflow": "", "universal": False}
+    usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
     own = {item.name: item.default for item in SEARCH_FIELDS} if kind == SEARCH else {}
     given = {name: config[name] for name in own} | {name: train[name] for name in usual}
     words = [f"workflow-rl {'search' if kind == SEARCH else 'train'}"]

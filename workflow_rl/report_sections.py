@@ -11,13 +11,15 @@ from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.search_view import FINALIST_COLUMNS, finalist_rows
 from workflow_rl.story import VERDICTS
+from workflow_rl.takeover import opponent_words
 
 
 def page(data: dict[str, Any], answer: list[str]) -> str:
     """The page of one run, as text; ``answer`` is what it found, in words."""
     drawn = figures(data)
     what = "Search for the best workflow" if data["kind"] == "search" else "Training"
-    title = f"{what} against {data['train']['red_agent']}, {data['train']['edition']} edition"
+    opponent = opponent_words(data["train"]["red_agent"], data["train"]["takeover"])
+    title = f"{what} against {opponent}, {data['train']['edition']} edition"
     sections = [
         ("answer", "The answer", _answer(data, answer)),
         ("finalists", "Finalists", _finalists(data)),

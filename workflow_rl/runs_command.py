@@ -17,6 +17,7 @@ from workflow_rl.run_store import (
     read_events,
     read_search_config,
 )
+from workflow_rl.takeover import opponent_words
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
@@ -36,7 +37,8 @@ def describe(path: Path) -> dict[str, Any]:
     try:
         kind = read_about(path)["kind"]
         train = read_search_config(path).train if kind == SEARCH else read_config(path)
-        row |= {"kind": kind, "red_agent": train.red_agent, "workflow": train.workflow or None}
+        opponent = opponent_words(train.red_agent, train.takeover)
+        row |= {"kind": kind, "red_agent": opponent, "workflow": train.workflow or None}
         return row | _outcome(path, kind)
     except UserError as error:
         return row | {"problem": str(error).removeprefix(f"{path}/").removeprefix(f"{path} ")}

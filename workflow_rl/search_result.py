@@ -58,6 +58,7 @@ def search_result(
         "level_error": posterior.level_error,
         "red_agent": config.train.red_agent,
         "edition": config.train.edition,
+        "takeover": config.train.takeover,
         "backend": config.train.backend,
         "seed": config.train.seed,
         "evaluations": len(done),

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from workflow_rl.compliance import Obedience
 from workflow_rl.printing import table
+from workflow_rl.takeover import opponent_words
 
 FEW = 6  # evaluations below which nothing is said about differences
 SHOWN = 20  # rows of the ranking on the screen; the rest is in ranking.csv
@@ -151,10 +152,14 @@ def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
+def _opponent(result: dict[str, Any]) -> str:
+    return opponent_words(result["red_agent"], result.get("takeover", "0"))
+
+
 def print_search(result: dict[str, Any]) -> None:
     """The result in words: ranking, answer, pairs, files."""
     if result["finalists"]:
-        title = f"Finalists against {result['red_agent']}, {result['edition']} edition, trained to the end"
+        title = f"Finalists against {_opponent(result)}, {result['edition']} edition, trained to the end"
         table(title, ["workflow", *FINALIST_COLUMNS], finalist_rows(result))
     rows = []
     for place, row in enumerate(result["ranking"][:SHOWN], 1):
@@ -166,7 +171,7 @@ def print_search(result: dict[str, Any]) -> None:
         rows.append([f"{place:2}  {row['workflow']}", figure, mark, *kept, str(row["visits"]), f"{row['episodes']:,}"])
     columns = ["    workflow", "return", "against the best", "compliance", "kept", "visits", "episodes"]
     stage = ", short trainings" if result["finalists"] else ""
-    about = f"against {result['red_agent']}, {result['edition']} edition{stage}"
+    about = f"against {_opponent(result)}, {result['edition']} edition{stage}"
     title = f"Ranking of {len(result['ranking'])} workflows {about}"
     table(title, columns, rows)
     if len(result["ranking"]) > SHOWN:

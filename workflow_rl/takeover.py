@@ -19,7 +19,7 @@ def parse_takeover(takeover: str | int | Sequence[str]) -> list[tuple[int, int]]
     >>> parse_takeover(30), parse_takeover("0,10-60")
     ([(30, 30)], [(0, 0), (10, 60)])
     """
-    text = ",".join(takeover) if isinstance(takeover, (list, tuple)) else str(takeover)
+    text = ",".join(map(str, takeover)) if isinstance(takeover, (list, tuple)) else str(takeover)
     ranges = []
     for part in text.split(","):
         found = FORM.fullmatch(part.strip())
@@ -55,6 +55,15 @@ def takeover_rows(takeover: str | int | Sequence[str], n_envs: int) -> np.ndarra
     rows = np.zeros((n_envs, 3), np.int32)
     rows[:, :2] = np.resize(ranges, (n_envs, 2))
     return rows
+
+
+def opponent_words(red_agent: str, takeover: str) -> str:
+    """Whom a defender meets, for titles.
+
+    >>> opponent_words("bline", "0"), opponent_words("bline", "30")
+    ('bline', 'bline, taken over after 30 steps')
+    """
+    return f"{red_agent}, taken over after {takeover} steps" if is_incident(takeover) else red_agent
 
 
 def is_incident(takeover: str | int) -> bool:

@@ -13,6 +13,7 @@ from workflow_rl.errors import UserError
 from workflow_rl.policy_file import PolicyFile, load_policy
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.takeover import is_incident, parse_takeover
 from workflow_rl.views import View
 
 
@@ -23,6 +24,11 @@ def check_task(config: TrainConfig) -> None:
     for name in ("n_envs", "n_eval_episodes"):
         if getattr(config, name) < n_reds:
             raise UserError(f"{name} {getattr(config, name)} is too small for {n_reds} red agents; each needs one.")
+        if getattr(config, name) < len(parse_takeover(config.takeover)):
+            raise UserError(
+                f"{name} {getattr(config, name)} is too small for {len(parse_takeover(config.takeover))} takeovers; "
+                "each needs one."
+            )
     check_choice("edition", config.edition, scenario.editions)
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
@@ -46,6 +52,10 @@ def check_task(config: TrainConfig) -> None:
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
     if asks_teacher(config) and config.view != "memory":
         raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
+    if asks_teacher(config) and config.guard:
+        raise UserError("the expert knows no order, so that the guard would take its actions away; use --no-guard.")
+    if config.improve_rounds and is_incident(config.takeover):
+        raise UserError("paired games improve the expert for the challenge alone; leave --takeover out.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
 

@@ -104,7 +104,7 @@ PLAIN = View()
 
 @compiled
 def write_all(memories: np.ndarray, words: np.ndarray) -> None:
-    """Bits of all memories; (n_envs, N_WORDS)."""
+    """Bits of all memories; (n_envs, n_words)."""
     for i in range(len(memories)):
         write_bits(memories[i], words[i])
 

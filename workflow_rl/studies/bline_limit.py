@@ -158,8 +158,9 @@ def play(
 
     ``takeover`` is that of :func:`~workflow_rl.engine.step.begin_one`.
 
-    Returns the number of games played: all, unless one leaves the graph. The first actions are the same in all.
-    ``repairs`` (2,) counts repairs and violations of the order, by the true states.
+    Returns the number of games played: all, unless one leaves the graph. ``opening`` has the first actions of the last
+    game; in the challenge they are the same in all. ``repairs`` (2,) counts repairs and violations of the order, by the
+    true states.
     """
     s, t = scratch[0], tables[0]
     for i in range(seeds.shape[0]):
