@@ -237,7 +237,7 @@ def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
     size = ("--n-envs", "5", "--max-episodes", "1", "--min-episodes", "1", "--n-eval-episodes", "20")
     options = ("--workflow", ORDER, "--takeover", "30", "--no-guard", "--warm-start", "none")
     run_json("train", *size, *options, "--run-dir", tmp_path / "run")
-    assert run_json("runs", "--folder", tmp_path)["runs"][0]["red_agent"] == "bline, taken over after 30 steps"
+    assert run_json("runs", "--folder", tmp_path)["runs"][0]["red_agent"] == "bline, takeover after 30 steps"
     config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))["config"]
     command = command_of("training", config)
     assert "--takeover 30" in command

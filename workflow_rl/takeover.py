@@ -61,9 +61,9 @@ def opponent_words(red_agent: str, takeover: str) -> str:
     """Whom a defender meets, for titles.
 
     >>> opponent_words("bline", "0"), opponent_words("bline", "30")
-    ('bline', 'bline, taken over after 30 steps')
+    ('bline', 'bline, takeover after 30 steps')
     """
-    return f"{red_agent}, taken over after {takeover} steps" if is_incident(takeover) else red_agent
+    return f"{red_agent}, takeover after {takeover} steps" if is_incident(takeover) else red_agent
 
 
 def is_incident(takeover: str | int) -> bool:
