@@ -166,7 +166,11 @@ def _claim_stop(files: Files) -> list[str]:
     return [
         "stopping early by compliance saves work at no loss",
         "; ".join(parts),
-        "yes" if all(g["high"] < SMALL for g in gains.values()) else "not shown",
+        "no"
+        if any(g["low"] > SMALL for g in gains.values())
+        else "yes"
+        if all(g["high"] < SMALL for g in gains.values())
+        else "not shown",
     ]
 
 
