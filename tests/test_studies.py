@@ -188,13 +188,13 @@ class Told(Files):
 
 
 def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
-    def stopped(high: float) -> str:
-        gain = {"difference": 0.1, "low": -0.2, "high": high, "clear": False}
+    def stopped(low: float, high: float) -> str:
+        gain = {"difference": (low + high) / 2, "low": low, "high": high, "clear": low > 0}
         budget = {name: {"user first": {"transitions": {"iqm": 1.0}}} for name in ("on", "off")}
         found = {"early_stopping": budget | {"gain_of_going_on": {"user first": gain}}}
         return _claim_stop(Told(study_ablation=found))[-1]
 
-    assert (stopped(0.9), stopped(5.0)) == ("yes", "not shown")
+    assert (stopped(-0.2, 0.9), stopped(-0.2, 5.0), stopped(2.0, 5.0)) == ("yes", "not shown", "no")
 
     def searched(random: int) -> str:
         names = {"gp-ucb": 5, "random": random, "round-robin": 1}
