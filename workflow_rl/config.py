@@ -138,8 +138,8 @@ AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any othe
     "general": {"bline": _GENERALISED | {"max_episodes": 700}, "": _MONTE_CARLO | {"max_episodes": 2000}},
     "search": {"bline": _GENERALISED, "": _MONTE_CARLO},
 }
-# Where blue takes over a network under attack, an order must be kept when it hurts: the guard and the short memory see
-# to that, by measurement, and Monte-Carlo returns with more chance at the start find better defences.
+# Where blue takes over a network under attack, an order must be kept when it hurts: in trials the guard and the short
+# memory saw to that, and Monte-Carlo returns with more chance at the start found better defences.
 _OBEDIENT = {"guard": True, "view": "short-memory", "alignment_lambda": 60.0}
 INCIDENT: dict[str, dict[str, Any]] = {
     "workflow": _OBEDIENT | _MONTE_CARLO | {
