@@ -2,10 +2,13 @@
 
     python -m benchmarks.workflow_table bline
     python -m benchmarks.workflow_table meander
-    python -m benchmarks.workflow_table bline 30     incidents: blue takes over after 30 steps
+    python -m benchmarks.workflow_table bline 30
+    python -m benchmarks.workflow_table meander 40
 
-Two processes; can be interrupted and called again: finished trainings are kept in runs/, by commit. Writes
-benchmarks/results/workflow_table_RED.json, of incidents workflow_table_RED_STEPS.json.
+With a number: incidents, in which blue takes over after so many steps. There each order of the types that red takes is
+trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes; can be interrupted
+and called again: finished trainings are kept in runs/, by commit. Writes benchmarks/results/workflow_table_RED.json, of
+incidents workflow_table_RED_STEPS.json.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +30,23 @@ from workflow_rl.run_store import commit
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.takeover import is_incident
 from workflow_rl.trainer import train_workflow
-from workflow_rl.workflow import all_workflows
+from workflow_rl.workflow import unit_types
 from workflow_rl.workflow_table import table_from_json
 
-REPLICATES = 3
-EPISODES = {"bline": 700, "meander": 1000}  # of each environment; against Meander half of the preset's
+REPLICATES = {"0": 3, "30": 5, "40": 3}  # trainings of each order, by takeover
+EPISODES = {"bline": 700, "meander": 1000, "meander_40": 600}  # of each environment, where not as the preset has it
 COLUMNS = ("mean_return", "standard_error", "compliance", "kept", "repairs", "idle_fixes", "followed", "updates")
 
 
-def train(red: str, takeover: str, number: int, replicate: int) -> dict[str, Any]:
+def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
     """One training, as ``workflow-rl train --workflow`` makes it; no two of a table share a seed."""
-    workflow = str(all_workflows()[number])
-    length = {} if is_incident(takeover) else {"max_episodes": EPISODES[red]}
-    seed = REPLICATES * number + replicate
+    kind = f"{red}_{takeover}" if is_incident(takeover) else red
+    length = {"max_episodes": EPISODES[kind]} if kind in EPISODES else {}
+    others = [kind for kind in unit_types() if kind not in order.split(",")]
+    workflow = ",".join([order, *others])
     config = make_config("workflow", red_agent=red, takeover=takeover, workflow=workflow, seed=seed, **length)
     result = train_workflow(config)
-    return {"workflow": workflow, "replicate": replicate} | {name: getattr(result, name) for name in COLUMNS}
+    return {"workflow": order, "seed": seed} | {name: getattr(result, name) for name in COLUMNS}
 
 
 def taken_types(red: str, takeover: str) -> list[str]:
@@ -61,26 +66,29 @@ def taken_types(red: str, takeover: str) -> list[str]:
 
 def main(red: str, takeover: str = "0") -> None:
     """Makes what is missing, then the result."""
-    kind = f"{red}_{takeover}" if is_incident(takeover) else red
-    name, orders = f"workflow_table_{kind}", [str(w) for w in all_workflows()]
+    incident, taken = is_incident(takeover), taken_types(red, takeover)
+    kind, asked = (f"{red}_{takeover}", f"{red} {takeover}") if incident else (red, red)
+    name, orders = f"workflow_table_{kind}", [",".join(p) for p in permutations(taken if incident else unit_types())]
+    replicates = REPLICATES[takeover]
     journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
     lines = journal.read_text("utf-8").splitlines(keepends=True) if journal.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be cut off
     journal.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    have = {(row["workflow"], row["replicate"]) for row in rows}
-    tasks = [(n, r) for r in range(REPLICATES) for n in range(len(orders)) if (orders[n], r) not in have]
+    have = {row["seed"] for row in rows}
+    tasks = [(orders[n], replicates * n + r) for r in range(replicates) for n in range(len(orders))]
+    missing = [(red, takeover, order, seed) for order, seed in tasks if seed not in have]
     with ProcessPoolExecutor(2) as pool, open(journal, "a") as file:
-        for row in pool.map(train, *zip(*((red, takeover, *task) for task in tasks), strict=True)) if tasks else ():
+        for row in pool.map(train, *zip(*missing, strict=True)) if missing else ():
             file.write(json.dumps(row) + "\n")
             file.flush()
             rows.append(row)
-            print(f"{len(rows)} of {len(orders) * REPLICATES}", file=sys.stderr)
-    rows.sort(key=lambda row: (row["workflow"], row["replicate"]))
+            print(f"{len(rows)} of {len(tasks)}", file=sys.stderr)
+    rows.sort(key=lambda row: row["seed"])
     table: dict[str, Any] = {
         column: [[row[column] for row in rows if row["workflow"] == order] for order in orders] for column in COLUMNS
     }
-    table = {"red_agent": red, "takeover": takeover, "taken": taken_types(red, takeover), "workflows": orders} | table
+    table = {"red_agent": red, "takeover": takeover, "taken": taken, "workflows": orders} | table
     obeyed = [min(row["compliance"], row["kept"]) for row in rows]
     figures = table_from_json(table).summary() | {
         "trainings": len(rows),
@@ -90,7 +98,6 @@ def main(red: str, takeover: str = "0") -> None:
         "share_above_99": float(np.mean([value >= 0.99 for value in obeyed])),
         "table": table,
     }
-    asked = f"{red} {takeover}" if is_incident(takeover) else red
     print(write_result(name, f"python -m benchmarks.workflow_table {asked}", figures))
 
 

@@ -26,6 +26,7 @@ from workflow_rl.config import SearchConfig
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order, features
 from workflow_rl.search import OrderSearch, make_search
+from workflow_rl.workflow import unit_types
 from workflow_rl.workflow_table import WorkflowTable, read_table
 
 COMPARED = ("gp-ucb", "random", "round-robin")
@@ -34,6 +35,7 @@ LOOKS = (5, 10, 20)  # evaluations after which the choice is judged
 LARGE_ITEMS = tuple("ABCDEFGH")  # of the synthetic table: 40,320 orders
 LARGE_EVALUATIONS = 60
 LARGE_LOOKS = (10, 20, 30, 40, 50, 60)
+NORMAL = 1.96  # deviations of a 95 % interval
 CLOSE = 0.05  # of the range from worst to best
 RANDOM_DRAWS = 20_000
 LARGE_NOISE = {  # deviation of an observation over the range of the table
@@ -82,7 +84,7 @@ def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int
             figures[path.stem] = found | {
                 "median_regret_at_10_over_random": ratio,
                 "standard_error": table.standard_error,
-                "range": float(np.ptp(table.by_task())),
+                "range": float(np.ptp(list(table.by_task().values()))),
                 "seeds": seeds,
             }
         if large_seeds:
@@ -94,14 +96,14 @@ def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int
 
 
 def table_objective(table: WorkflowTable) -> Objective:
-    """The table as an objective: the true return is that of the task, the noise that of one default evaluation."""
-    truth = dict(zip(table.orders, table.by_task(), strict=True))
+    """The table as an objective on all workflows: the true return is that of the task, the noise as in the table."""
+    truth = table.by_task()
     known = table.evaluation_error / math.sqrt(table.returns.shape[1])
 
     def value(orders: Sequence[Order]) -> np.ndarray:
-        return np.array([truth[order] for order in orders])
+        return np.array([truth[table.task_of(order)] for order in orders])
 
-    return Objective(table.orders[0], value, max(truth.values()), min(truth.values()), table.standard_error, known)
+    return Objective(unit_types(), value, max(truth.values()), min(truth.values()), table.standard_error, known)
 
 
 def large_objective(seed: int, noise_over_range: float) -> Objective:
@@ -203,6 +205,7 @@ def _summary(regrets: np.ndarray, looks: Sequence[int], error: float) -> dict[st
     return {
         "median_regret": by_look(np.median(regrets, axis=0)),
         "mean_regret": by_look(regrets.mean(axis=0)),
+        "interval": by_look(NORMAL * regrets.std(axis=0) / math.sqrt(len(regrets))),  # half of it, of the mean
         "within_one_standard_error": by_look((regrets <= error).mean(axis=0)),
     }
 
@@ -214,7 +217,7 @@ def _ratio(a: float, b: float) -> float | None:
 def default_tables() -> list[Path]:
     """The stored tables of a checkout."""
     folder = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
-    tables = [folder / f"workflow_table_{red}.json" for red in ("bline", "meander")]
+    tables = [folder / f"workflow_table_{kind}.json" for kind in ("bline", "meander", "bline_30", "meander_40")]
     if not all(path.exists() for path in tables):
         raise UserError("there is no stored table here; give one with --table FILE.")
     return tables

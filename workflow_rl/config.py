@@ -45,6 +45,9 @@ class TrainConfig:
     )
     alignment_lambda: float = _setting(20.0, "Strength of the alignment reward.")
     alignment: str = _setting("penalty", "penalty: for each violation; potential: for a rise of compliance.")
+    kept_target: float = _setting(
+        0.0, "Adapt the penalty, from alignment-lambda on, until this share of games keeps the order; 0: do not."
+    )
     guard: bool = _setting(False, "Take away fixes of a type while one of higher priority looks compromised.")
     warm_start: str = _setting(
         "none",
@@ -138,16 +141,19 @@ AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any othe
     "general": {"bline": _GENERALISED | {"max_episodes": 700}, "": _MONTE_CARLO | {"max_episodes": 2000}},
     "search": {"bline": _GENERALISED, "": _MONTE_CARLO},
 }
-# Where blue takes over a network under attack, an order must be kept when it hurts: in trials the guard and the short
-# memory saw to that, and Monte-Carlo returns with more chance at the start found better defences.
-_OBEDIENT = {"guard": True, "view": "short-memory", "alignment_lambda": 60.0}
-INCIDENT: dict[str, dict[str, Any]] = {
-    "workflow": _OBEDIENT | _MONTE_CARLO | {
-        "entropy": 0.03, "max_episodes": 1400, "patience": 700, "warm_start": "general",
-    },
-    "search": _OBEDIENT | _MONTE_CARLO,
-    "general": _MONTE_CARLO | {"view": "short-memory", "entropy": 0.03, "max_episodes": 1400},
+# Where blue takes over a network under attack, an order must be kept when it hurts: the guard, the short memory and a
+# penalty held by the share of games that keep it see to that. With one decoy action per host instead of eight, PPO
+# finds the rare fix that pays off late (docs/incidents.md).
+_INCIDENT: dict[str, Any] = {
+    "view": "short-memory", "actions": "host-decoy", "entropy": 0.03, "gae_lambda": 0.98, "normalise_advantages": False,
 }  # fmt: skip
+_OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
+INCIDENT: dict[str, dict[str, Any]] = {
+    "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
+    "search": _INCIDENT | _OBEDIENT | {"epochs": 10},
+    "general": _INCIDENT | {"max_episodes": 1400},
+}
+INCIDENT_FINALISTS = 4  # of a search: more priorities matter there
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
@@ -203,9 +209,9 @@ class SearchConfig:
     gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
     finish: bool = _setting(True, "Train the finalists to the end, and twice as long; the verdict is theirs.")
-    finalists: int = _setting(3, "The best workflow, and the best ones with a priority reversed that seems to matter.")
+    finalists: int = _setting(3, "The best workflow, and the best ones with a priority reversed; in incidents 4.")
     finish_episodes: int = _setting(
-        0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000."
+        0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 300."
     )
     in_flight: int = _setting(
         2, "Evaluations under way when the next one is chosen, part of the result; 0: as many as there is room for."
@@ -233,6 +239,8 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     train = make_config(preset or "search", **values)
     if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
+    if is_incident(train.takeover):
+        own = {"finalists": INCIDENT_FINALISTS} | own
     config = SearchConfig(train=train, **own)
     check_search_config(config)
     return config
@@ -277,7 +285,7 @@ def check_config(config: TrainConfig) -> None:
         _at_least(config, name, 0)
     _at_least(config, "n_eval_episodes", 2)
     for name, low, high in (
-        ("compliance_threshold", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
+        ("compliance_threshold", 0.0, 1.0), ("kept_target", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
         ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("anchor", 0.0, 1e3), ("value_weight", 0.0, 1e3),
         ("max_grad_norm", 0.0, 1e9), ("alignment_lambda", 0.0, 1e6),
     ):  # fmt: skip
@@ -303,6 +311,8 @@ def check_config(config: TrainConfig) -> None:
         raise UserError("path 'fast' is that of the native engine; use 'auto' or 'plain' with backend cyborg.")
     if config.min_episodes > config.max_episodes:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
+    if config.kept_target and config.alignment != "penalty":
+        raise UserError(f"kept_target adapts a penalty; with alignment {config.alignment!r} there is none.")
     parse_takeover(config.takeover)
     for name, allowed in (
         ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),

@@ -3,8 +3,8 @@
 The finalists are the best workflow of the first stage and, for each of the priorities that seem to matter most, the
 workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from scratch,
 once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the difference in return
-between the best finalist and the one that reverses it. It matters if that difference is clear after both lengths, and
-the longer trainings have kept at least half of it.
+between the best finalist that has it and the best one that reverses it. It matters if that difference is clear after
+both lengths, and the longer trainings have kept at least half of it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from workflow_rl.config import SearchConfig, TrainConfig, make_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import CONFIDENCE, PairEffect, Posterior
+from workflow_rl.takeover import is_incident
 from workflow_rl.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds
 FINISH_EPISODES = {"bline": 350, "": 1000}  # by opponent; "" is any other
+FINISH_INCIDENT = 300  # in incidents, where effects are large
 LENGTHS = (1, 2)  # times as long
 LEARNING = (
     "lr", "entropy", "anneal", "epochs", "minibatch", "gamma", "clip", "gae_lambda", "normalise_advantages",
@@ -86,7 +88,8 @@ def final_config(config: SearchConfig, order: Order, replicate: int, length: int
     """Settings of a finalist's training from ``start``: the search's task, learned as the preset ``workflow`` does."""
     train = config.train
     red = train.red_agent if train.red_agent in FINISH_EPISODES else ""
-    episodes = (config.finish_episodes or FINISH_EPISODES[red]) * length
+    usual = FINISH_INCIDENT if is_incident(train.takeover) else FINISH_EPISODES[red]
+    episodes = (config.finish_episodes or usual) * length
     seed = int(derive_seeds(train.seed, (SEED_OF_FINAL, replicate), 1)[0] >> np.uint64(1))
     preset = make_config("workflow", red_agent=train.red_agent, takeover=train.takeover)
     return replace(
@@ -136,22 +139,35 @@ def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) 
     error = noise * math.sqrt(2 / replicates)
     clear, alone = (float(t.ppf(1 - (1 - CONFIDENCE) / 2 / n, freedom)) for n in (max(1, len(finished) - 1), 1))
     followed = {one.finalist: one.obedience.follows(threshold) for one in finished}
-    first = finished[0]
     pairs = []
-    for one in finished[1:]:
-        short, long = (first.mean(n) - one.mean(n) for n in LENGTHS)
+    for pair in (one.finalist.pair for one in finished[1:]):
+        has, reverses = _best_of_sides(finished, followed, pair)
+        short, long = (has.mean(n) - reverses.mean(n) for n in LENGTHS)
         stays = min(abs(short), abs(long)) > clear * error and short * long > 0 and abs(long) >= STAYS * abs(short)
-        names = one.finalist.pair if long >= 0 else one.finalist.pair[::-1]
-        weight = next(pair.weight for pair in posterior.pair_effects() if {pair.first, pair.second} == {*names})
-        matters = stays and followed[first.finalist] and followed[one.finalist]
+        names = pair if long >= 0 else pair[::-1]
+        weight = next(own.weight for own in posterior.pair_effects() if {own.first, own.second} == {*names})
+        matters = stays and followed[has.finalist] and followed[reverses.finalist]
         sign = 1 if long >= 0 else -1
-        rival = ",".join(one.finalist.order)
+        rival = ",".join((reverses if long >= 0 else has).finalist.order)
         figures = (abs(long), error, alone * error, weight, matters, sign * short, rival)
         pairs.append(PairEffect(names[0], names[1], *figures))
     ranked = sorted(finished, key=lambda one: (not followed[one.finalist], -one.mean(LENGTHS[-1])))
     rows = [_row(one, noise, alone, followed[one.finalist]) for one in ranked]
     best = ranked[0] if followed[ranked[0].finalist] else None
     return Verdict(rows, sorted(pairs, key=lambda pair: -pair.effect), best)
+
+
+def _best_of_sides(
+    finished: Sequence[Finished], followed: dict[Finalist, bool], pair: tuple[str, ...]
+) -> tuple[Finished, Finished]:
+    """The best finalist that has a priority and the best that reverses it; one that is followed, if there is any."""
+    sides: dict[bool, list[Finished]] = {True: [], False: []}
+    for one in finished:
+        sides[one.finalist.order.index(pair[0]) < one.finalist.order.index(pair[1])].append(one)
+    has, reverses = (
+        max(side, key=lambda one: (followed[one.finalist], one.mean(LENGTHS[-1]))) for side in sides.values()
+    )
+    return has, reverses
 
 
 def _row(one: Finished, noise: float, quantile: float, followed: bool) -> dict[str, Any]:

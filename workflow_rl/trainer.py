@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import time
 from collections.abc import Callable
@@ -33,6 +34,8 @@ BASE, MAIN = "base", "main"  # phases of a training: the general policy of a war
 PHASES = [BASE, MAIN]
 CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, for their seeds
 FIRST_STRENGTH = 0.25  # share of the alignment reward at first, if it is annealed: first defend, then obey
+# The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
+HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
 UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
 
@@ -94,6 +97,7 @@ class Training:
         self.collector = self._collector()
         self.latest = np.full(config.n_envs, np.nan)  # compliance of each environment's latest episode with a repair
         self.update, self.best, self.since_best = 0, -np.inf, 0
+        self.multiplier = config.alignment_lambda  # where the penalty is held by `kept`
 
     def _collector(self) -> Collector | PlainCollector:
         config = self.config
@@ -117,9 +121,7 @@ class Training:
         """One update; returns what there is to know about it."""
         start, cpu = time.perf_counter(), time.process_time()
         imitate = self.update < self.config.imitate_updates
-        if self.config.anneal:
-            risen = FIRST_STRENGTH + (1 - FIRST_STRENGTH) * min(1.0, 2 * self.progress)
-            self.collector.set_strength(self.config.alignment_lambda * risen)
+        self.collector.set_strength(self._strength())
         buffer = self.collector.collect(self.ppo, imitate)
         collected = time.perf_counter()
         stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress, imitate)
@@ -128,6 +130,9 @@ class Training:
         episodes = buffer.finished_episodes()
         shown = episodes[episodes["repairs"] > 0]
         self.latest[shown["env"]] = 1.0 - shown["violations"] / shown["repairs"]
+        kept = _mean(shown["violations"] == 0) if self.config.conditioned else None
+        if self.config.kept_target and kept is not None:
+            self.multiplier = held(self.multiplier, kept, self.config.kept_target)
         event: dict[str, Any] = {
             "phase": self.phase,
             "update": self.update,
@@ -136,7 +141,7 @@ class Training:
             "alignment": _mean(episodes["alignment"]),
             "total": _mean(episodes["total"] + episodes["alignment"]),
             "compliance": self.compliance() if self.config.conditioned else None,
-            "kept": _mean(shown["violations"] == 0) if self.config.conditioned else None,
+            "kept": kept,
             "repairs": _mean(episodes["repairs"]),
             "idle_fixes": _mean(episodes["idle"]),
             "violations": int(self.collector.violations.sum()),
@@ -151,6 +156,14 @@ class Training:
         if torch.cuda.is_available() and self.ppo.device.type == "cuda":
             event["gpu_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
         return event
+
+    def _strength(self) -> float:
+        """Strength of the alignment reward in the batch to come."""
+        if self.config.kept_target:
+            return self.multiplier
+        if not self.config.anneal:
+            return self.config.alignment_lambda
+        return self.config.alignment_lambda * (FIRST_STRENGTH + (1 - FIRST_STRENGTH) * min(1.0, 2 * self.progress))
 
     def _violations_by_pair(self) -> str:
         """What was repaired instead of what in this batch, e.g. ``enterprise instead of user: 12``."""
@@ -222,6 +235,7 @@ class Training:
         self.ppo.restore(arrays, meta["update"])
         self.latest[:] = arrays["latest"]
         self.update, self.best, self.since_best = meta["update"], float(meta["best"]), meta["since_best"]
+        self.multiplier = meta.get("multiplier", self.multiplier)
 
     def counters(self) -> dict[str, Any]:
         """Counters for the checkpoint."""
@@ -230,7 +244,20 @@ class Training:
             "update": self.update,
             "best": str(self.best),
             "since_best": self.since_best,
+            "multiplier": self.multiplier,
         }
+
+
+def held(multiplier: float, kept: float, target: float) -> float:
+    """The next multiplier of a penalty: larger while fewer episodes than ``target`` keep the order, else smaller.
+
+        next = multiplier * exp(speed * (target - kept)), the difference and the result within bounds
+
+    >>> held(20.0, 0.9, 0.975) > 20.0 > held(20.0, 1.0, 0.975)
+    True
+    """
+    off = min(max(target - kept, HELD_OFF[0]), HELD_OFF[1])
+    return min(max(multiplier * math.exp(HELD_SPEED * off), HELD_LIMITS[0]), HELD_LIMITS[1])
 
 
 def _mean(values: np.ndarray) -> float | None:

@@ -22,7 +22,7 @@ FOLLOWED = Obedience(1.0, 0.0, 1.0, 1.0, 0.0)  # every workflow of a table is ra
 
 @dataclass(frozen=True)
 class WorkflowTable:
-    """Returns of all workflows; replicate r of each workflow shares its starting point and its games.
+    """Returns of all orders of some unit types; replicate r of each order shares its starting point and its games.
 
     Model: return = level + workflow + replicate + rest. ``truth`` is level + workflow, ``noise`` the rest's deviation.
     """
@@ -54,15 +54,32 @@ class WorkflowTable:
         """Deviation of the true means of workflows: the spread of the means less what noise adds to it."""
         return math.sqrt(max(0.0, float(self.truth.var(ddof=1)) - self.standard_error**2))
 
-    def by_task(self) -> np.ndarray:
-        """Mean return of each workflow over all workflows that are the same task to this opponent; (n_workflows,).
+    def task_of(self, order: Order) -> Order:
+        """What an order asks for: the order of the types that this opponent ever takes."""
+        return tuple(item for item in order if item in self.taken)
 
-        Workflows that order the types that are ever taken alike ask for the same repairs, so their true returns are
-        equal and the differences of their means are noise.
+    def by_task(self) -> dict[Order, float]:
+        """Mean return of each task over all orders that ask for it.
+
+        Orders of the same task ask for the same repairs, so their true returns are equal and the differences of their
+        means are noise.
         """
-        tasks = [tuple(item for item in order if item in self.taken) for order in self.orders]
-        own = {task: [i for i, other in enumerate(tasks) if other == task] for task in set(tasks)}
-        return np.array([self.truth[own[task]].mean() for task in tasks])
+        means: dict[Order, list[float]] = {}
+        for order, mean in zip(self.orders, self.truth.tolist(), strict=True):
+            means.setdefault(self.task_of(order), []).append(mean)
+        return {task: float(np.mean(own)) for task, own in means.items()}
+
+    def cost_of_reversing(self, first: str, second: str) -> float:
+        """How much less the best task returns that has ``second`` before ``first`` than the best with ``first`` first.
+
+        This is what the finalists of a search measure (finalists.py).
+        """
+        by_task = self.by_task()
+        before, after = (
+            max(value for task, value in by_task.items() if (task.index(first) < task.index(second)) == ahead)
+            for ahead in (True, False)
+        )
+        return before - after
 
     def pair_effect(self, first: str, second: str) -> tuple[float, float]:
         """Mean gain of ``first`` right before ``second`` over the reverse, and its standard error by the noise."""
@@ -78,18 +95,21 @@ class WorkflowTable:
             effect, error = self.pair_effect(first, second)
             names = (first, second) if effect >= 0 else (second, first)
             pairs.append({"first": names[0], "second": names[1], "effect": abs(effect), "standard_error": error})
-        tasks = {tuple(item for item in order if item in self.taken) for order in self.orders}
         by_task = self.by_task()
-        best_task = self.orders[int(by_task.argmax())]
+        best_task = max(by_task, key=lambda task: by_task[task])
         return {
             "workflows": len(self.orders),
             "replicates": self.returns.shape[1],
-            "tasks": len(tasks),
+            "tasks": len(by_task),
             "taken": list(self.taken),
             "mean_return": float(self.truth.mean()),
-            "best_task": ",".join(item for item in best_task if item in self.taken),
-            "best_task_return": float(by_task.max()),
-            "worst_task_return": float(by_task.min()),
+            "best_task": ",".join(best_task),
+            "best_task_return": max(by_task.values()),
+            "worst_task_return": min(by_task.values()),
+            "reversed": [
+                {"first": first, "second": second, "cost": self.cost_of_reversing(first, second)}
+                for first, second in combinations(best_task, 2)
+            ],
             "noise_of_one_training": self.noise,
             "standard_error": self.standard_error,
             "deviation_between_workflows": self.between,
