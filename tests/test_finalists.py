@@ -107,6 +107,28 @@ def test_a_rival_that_turns_out_better_is_the_best_and_the_pair_is_named_the_oth
     assert verdict.pairs[0].matters
 
 
+def test_a_priority_is_worth_the_best_finalist_that_has_it_less_the_best_that_reverses_it(
+    posterior: Posterior,
+) -> None:
+    """The first one, best in short trainings, turns out to have a priority wrong."""
+    orders = {
+        ("op_server", "user", "enterprise", "defender", "op_host"): (-36.0, ()),
+        ("op_server", "enterprise", "user", "defender", "op_host"): (-30.0, ("user", "enterprise")),
+        ("enterprise", "op_server", "user", "defender", "op_host"): (-50.0, ("op_server", "enterprise")),
+    }
+    every = []
+    for order, (value, pair) in orders.items():
+        results = {n: trained(order, [value - 0.1, value + 0.1], 0.99) for n in (1, 2)}
+        every.append(Finished(Finalist(order, pair), results, {}))
+    verdict = judge(every, posterior, 0.95)
+    worth = {(pair.first, pair.second): (pair.effect, pair.matters) for pair in verdict.pairs}
+    assert worth == {
+        ("op_server", "enterprise"): (pytest.approx(20.0), True),
+        ("enterprise", "user"): (pytest.approx(6.0), True),
+    }
+    assert verdict.best == every[1]
+
+
 def test_with_one_training_of_each_the_noise_is_what_the_process_learned(posterior: Posterior) -> None:
     verdict = judge([finished([-14.4], [-13.8]), finished([-19.3], [-18.9], PAIR)], posterior, 0.95)
     noise = posterior.gp.training_noise

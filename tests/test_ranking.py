@@ -141,12 +141,31 @@ def test_a_table_tells_noise_from_differences() -> None:
 
 
 def test_workflows_that_are_the_same_task_have_the_same_true_return() -> None:
-    by_task = table().by_task()
-    assert len(np.unique(by_task.round(9))) == 6
-    first, second = (
-        ORDERS.index(order) for order in (ITEMS, ("enterprise", "defender", "op_server", "user", "op_host"))
-    )
-    assert by_task[first] == by_task[second]
+    one = table()
+    by_task = one.by_task()
+    assert set(by_task) == set(permutations(("enterprise", "op_server", "user")))
+    for task, mean in by_task.items():
+        own = [i for i, order in enumerate(ORDERS) if one.task_of(order) == task]
+        assert len(own) == 20
+        assert mean == pytest.approx(one.truth[own].mean())
+
+
+def test_reversing_a_priority_costs_the_best_task_with_it_less_the_best_without() -> None:
+    items = ("enterprise", "op_server", "user")
+    returns = dict(zip(permutations(items), (-41, -52, -21, -25, -54, -34), strict=True))
+    one = WorkflowTable(tuple(returns), np.array([[value, value] for value in returns.values()], float), 0.1, items)
+    assert one.cost_of_reversing("op_server", "enterprise") == -21 + 41
+    assert one.cost_of_reversing("enterprise", "user") == -21 + 25
+    assert one.cost_of_reversing("user", "enterprise") == -25 + 21
+
+
+def test_a_table_of_tasks_is_an_objective_on_all_workflows() -> None:
+    items = ("enterprise", "op_server", "user")
+    returns = np.arange(12.0).reshape(6, 2)
+    objective = table_objective(WorkflowTable(tuple(permutations(items)), returns, 0.1, items))
+    assert set(objective.items) == set(ITEMS)
+    values = objective.value([("defender", *items, "op_host"), items, ("user", "op_host", "op_server", "enterprise")])
+    assert values.tolist() == [0.5, 0.5, 10.5]
 
 
 def test_a_simulated_search_finds_the_decisive_pair_and_another_seed_differs() -> None:

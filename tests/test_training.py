@@ -27,8 +27,8 @@ from workflow_rl.policy_evaluation import evaluate_network
 from workflow_rl.policy_file import load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
-from workflow_rl.trainer import StopReason, Training, train_workflow
-from workflow_rl.workflow import all_workflows
+from workflow_rl.trainer import HELD_LIMITS, StopReason, Training, held, train_workflow
+from workflow_rl.workflow import Workflow, all_workflows
 
 WORKFLOW = "enterprise,user,op_server,op_host,defender"
 SMALL = {"n_envs": 20, "max_episodes": 6, "min_episodes": 2, "warm_updates": 3, "n_eval_episodes": 10}
@@ -208,6 +208,50 @@ def test_the_penalty_rises_over_an_annealed_training() -> None:
         assert isinstance(training.collector, Collector)
         strengths.append(training.collector.task.alignment_lambda)
     assert strengths == pytest.approx([2.0, 2.0 + 6.0 * 0.48, 8.0, 8.0])
+
+
+def test_a_penalty_held_by_kept_rises_while_the_order_is_broken_and_falls_while_it_is_kept() -> None:
+    assert held(20.0, 0.94, 0.975) > 20.0
+    assert held(20.0, 1.0, 0.975) < 20.0
+    assert held(20.0, 0.975, 0.975) == 20.0
+    assert held(20.0, 0.0, 0.975) == held(20.0, 0.5, 0.975)  # one bad batch moves it by a step of bounded size
+    assert held(HELD_LIMITS[1], 0.0, 0.975) == HELD_LIMITS[1]
+    assert held(HELD_LIMITS[0], 1.0, 0.975) == HELD_LIMITS[0]
+
+
+def test_the_held_penalty_is_what_is_rewarded_and_survives_a_checkpoint(tmp_path: Path) -> None:
+    config = small(workflow=WORKFLOW, takeover="30", max_episodes=50, warm_start="none")
+    whole, again = (Training(config, "main", None) for _ in range(2))
+    for _ in range(3):
+        event = whole.step()
+        assert isinstance(whole.collector, Collector)
+        used = whole.collector.task.alignment_lambda
+        assert whole.multiplier == held(used, event["kept"], config.kept_target)
+    assert whole.multiplier > config.alignment_lambda  # nobody keeps an order at first
+    write_tensors(tmp_path / "checkpoint", whole.arrays(), whole.counters())
+    again.restore(*read_tensors(tmp_path / "checkpoint"))
+    for training in (whole, again):
+        training.step()
+    assert again.multiplier == whole.multiplier
+    left, right = whole.ppo.arrays(), again.ppo.arrays()
+    assert all(np.array_equal(left[name], right[name]) for name in left)
+
+
+def test_orders_that_differ_only_in_types_that_red_never_takes_ask_for_the_same_repairs() -> None:
+    """The tables of incidents train each order of the types that red takes: the same play breaks all its workflows."""
+    ppo = ParallelOrderConditionedPPO(small())
+    broken = []
+    for workflow in (
+        "op_server,user,enterprise,defender,op_host",
+        "defender,op_server,op_host,user,enterprise",
+        "enterprise,user,op_server,defender,op_host",
+    ):
+        collector = Collector(100, 100, 100, "bline", "current", (Workflow.parse(workflow),), takeover="30")
+        episodes = collector.collect(ppo).finished_episodes()
+        broken.append((episodes["violations"].tolist(), episodes["repairs"].tolist()))
+    assert broken[0] == broken[1]
+    assert broken[0][0] != broken[2][0]
+    assert broken[0][1] == broken[2][1]
 
 
 def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
@@ -393,6 +437,8 @@ def test_tensorboard_and_events_hold_every_figure(tmp_path: Path) -> None:
         ),
         (["--workflow", WORKFLOW, "--warm-start", "universal"], "warm_start 'universal' is gone"),
         (["--alignment", "per-fix"], "unknown alignment 'per-fix'; allowed: penalty, potential."),
+        (["--kept-target", "1.5"], "kept_target must be from 0 to 1, not 1.5."),
+        (["--alignment", "potential", "--kept-target", "0.9"], "kept_target adapts a penalty"),
         (["--alignment-lambda", "nan"], "alignment_lambda must be from 0 to 1e+06, not nan."),
         (["--alignment-lambda", "-3"], "alignment_lambda must be from 0 to 1e+06, not -3.0."),
         (["--seed", "99999999999999999999999"], "seed must be at most"),
