@@ -54,7 +54,9 @@ ALLOWED = {
         "report_sections", "run_store", "scenario", "search_view", "story",
     },
     "report_compare": {"takeover", "report_data", "report_figures", "report_page", "runs_command"},
+    "report_arrows": {"report_page"},
     "report_sections": {
+        "report_arrows",
         "takeover", "printing", "report_figures", "report_page", "scenario", "scenario_file", "search_view", "story",
     },
     "report_paper": {"errors", "report_figures", "run_store"},
@@ -99,7 +101,7 @@ ALLOWED = {
     "train_command": {"printing", "compliance", "config"},
     "runs_command": {"takeover", "errors", "run_store"},
     "search_view": {"takeover", "compliance", "printing"},
-    "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow_table"},
+    "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow", "workflow_table"},
     "workflow_table": {"compliance", "errors", "order_gp", "ranking", "run_store", "search"},
     "workflow_search": {
         "compliance", "config", "errors", "executor", "finalists", "order_gp", "ranking", "run_store", "search",
@@ -107,7 +109,7 @@ ALLOWED = {
     },
     "search_evaluation": {"collect", "compliance", "config", "ranking", "search", "train_task", "workflow"},
     "search_result": {"backends", "config", "finalists", "policy_evaluation", "ranking", "run_store", "trainer"},
-    "finalists": {"collect", "compliance", "config", "errors", "order_gp", "ranking", "workflow"},
+    "finalists": {"collect", "compliance", "config", "errors", "order_gp", "ranking", "takeover", "workflow"},
     "ranking": {"compliance", "order_gp"},
     "search": {"config", "errors", "order_gp"},
     "order_gp": set(),
@@ -116,7 +118,7 @@ ALLOWED = {
     "parent_watch": set(),
     "bench_train": {"bench", "collect", "config", "env", "errors", "rollout", "sb3_env", "trainer"},
     "trainer": {
-        "limits",
+        "compliance", "limits",
         "backends", "collect", "config", "errors", "improve", "policy", "policy_evaluation", "policy_file",
         "ppo", "run_store", "teacher", "views", "workflow",
     },

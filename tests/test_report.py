@@ -21,6 +21,7 @@ from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
 from workflow_rl.config import config_to_json
+from workflow_rl.report_arrows import arrows
 from workflow_rl.report_command import answer, gather, write_report
 from workflow_rl.report_compare import compared, row_of
 from workflow_rl.report_data import command_of, report_data
@@ -300,6 +301,25 @@ def test_what_a_priority_is_worth_is_the_difference_between_two_finalists(
     orders = [row["workflow"] for row in stored["ranking"]]
     assert data["equal_to_best"] == [one for one in orders if one.index("enterprise") < one.index("user")]
     assert data["equal_to_best"] == stored["equal_to_best"]
+
+
+def test_the_answer_shows_an_arrow_for_each_priority_that_matters_with_its_worth() -> None:
+    def pair(first: str, second: str, effect: float, matters: bool) -> dict[str, Any]:
+        return {"first": first, "second": second, "effect": effect, "matters": matters}
+
+    pairs = [
+        pair("op_server", "enterprise", 19.3, True), pair("op_server", "user", 12.9, True),
+        pair("enterprise", "user", 5.0, True), pair("defender", "op_host", 0.2, False),
+    ]  # fmt: skip
+    drawn = arrows(pairs, "defender,op_server,enterprise,user,op_host")
+    assert drawn.count("marker-end") == 3
+    for word in ("+19.3", "+12.9", "+5.0", "op_server before enterprise +19.3"):
+        assert word in drawn
+    assert drawn.index(">op_server<") < drawn.index(">enterprise<") < drawn.index(">user<")
+    assert ">defender<" not in drawn
+    assert "Where defender, op_host stand makes no clear difference" in drawn
+    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host") == ""
+    assert arrows(pairs, None) == ""
 
 
 def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: dict[str, Any], example: Path) -> None:

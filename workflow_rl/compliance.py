@@ -13,6 +13,7 @@ alignment_lambda * (rate_t - rate_(t-1)), where rate is the compliance of the ep
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
@@ -43,6 +44,8 @@ FACTS = ("fixed_unit_type", "repaired_unit_type", "compromised_before")
 """What an environment's infos tell :meth:`Compliance.update`."""
 
 NOT_A_FIX, IDLE, IN_ORDER, VIOLATION = range(4)
+# The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
+HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 NO_TYPE = -1
 NOTHING = "nothing shown"
 LEAST_REPAIRS = 0.5  # per episode; with fewer nothing is shown about an order
@@ -247,3 +250,15 @@ class Compliance:
     def start_episodes(self, ended: np.ndarray) -> None:
         """Forgets the counts of environments whose episode ended; (n_envs,) bool."""
         self.episodes[ended] = np.zeros(1, EPISODE_DTYPE)
+
+
+def held(multiplier: float, kept: float, target: float) -> float:
+    """The next multiplier of a penalty: larger while fewer episodes than ``target`` keep the order, else smaller.
+
+        next = multiplier * exp(speed * (target - kept)), the difference and the result within bounds
+
+    >>> held(20.0, 0.9, 0.975) > 20.0 > held(20.0, 1.0, 0.975)
+    True
+    """
+    off = min(max(target - kept, HELD_OFF[0]), HELD_OFF[1])
+    return min(max(multiplier * math.exp(HELD_SPEED * off), HELD_LIMITS[0]), HELD_LIMITS[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_rl.printing import OBEDIENCE_COLUMNS, obedience_cells
+from workflow_rl.report_arrows import arrows
 from workflow_rl.report_figures import CURVES, figures, has_curve
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.scenario import Scenario
@@ -39,7 +40,8 @@ def page(data: dict[str, Any], answer: list[str]) -> str:
 
 def _answer(data: dict[str, Any], answer: list[str]) -> str:
     first, *rest = [line for line in answer if line.strip()] or ["Nothing has been evaluated yet."]
-    parts = [f'<p class="answer">{escape(first)}</p>', *(f"<p>{escape(line)}</p>" for line in rest)]
+    parts = [f'<p class="answer">{escape(first)}</p>', arrows(data.get("pairs", []), data.get("best"))]
+    parts += [f"<p>{escape(line)}</p>" for line in rest]
     if data["state"] in ("running", "interrupted"):
         done = f"{len(data['evaluations'])} of {data['asked_for']} evaluations" if "asked_for" in data else "It"
         parts.insert(0, f'<p class="warning">This run is not finished ({data["state"]}): {done} done so far.</p>')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import resource
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import torch
 
 from workflow_rl.backends import Backend
 from workflow_rl.collect import Collector, PlainCollector, asks_teacher, workflow_codes, workflows_of
+from workflow_rl.compliance import held
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.improve import improved_teacher
@@ -34,8 +34,6 @@ BASE, MAIN = "base", "main"  # phases of a training: the general policy of a war
 PHASES = [BASE, MAIN]
 CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, for their seeds
 FIRST_STRENGTH = 0.25  # share of the alignment reward at first, if it is annealed: first defend, then obey
-# The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
-HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
 UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
 
@@ -246,18 +244,6 @@ class Training:
             "since_best": self.since_best,
             "multiplier": self.multiplier,
         }
-
-
-def held(multiplier: float, kept: float, target: float) -> float:
-    """The next multiplier of a penalty: larger while fewer episodes than ``target`` keep the order, else smaller.
-
-        next = multiplier * exp(speed * (target - kept)), the difference and the result within bounds
-
-    >>> held(20.0, 0.9, 0.975) > 20.0 > held(20.0, 1.0, 0.975)
-    True
-    """
-    off = min(max(target - kept, HELD_OFF[0]), HELD_OFF[1])
-    return min(max(multiplier * math.exp(HELD_SPEED * off), HELD_LIMITS[0]), HELD_LIMITS[1])
 
 
 def _mean(values: np.ndarray) -> float | None:
