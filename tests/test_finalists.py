@@ -121,11 +121,9 @@ def test_a_priority_is_worth_the_best_finalist_that_has_it_less_the_best_that_re
         results = {n: trained(order, [value - 0.1, value + 0.1], 0.99) for n in (1, 2)}
         every.append(Finished(Finalist(order, pair), results, {}))
     verdict = judge(every, posterior, 0.95)
-    worth = {(pair.first, pair.second): (pair.effect, pair.matters) for pair in verdict.pairs}
-    assert worth == {
-        ("op_server", "enterprise"): (pytest.approx(20.0), True),
-        ("enterprise", "user"): (pytest.approx(6.0), True),
-    }
+    worth = {f"{pair.first} before {pair.second}": pair.effect for pair in verdict.pairs}
+    assert worth == pytest.approx({"op_server before enterprise": 20.0, "enterprise before user": 6.0})
+    assert all(pair.matters for pair in verdict.pairs)
     assert verdict.best == every[1]
 
 
