@@ -1,6 +1,7 @@
-"""Incidents: ``python -m benchmarks.incidents search|strategies|general|cyborg``, alone on the machine, all stored.
+"""Incidents: ``python -m benchmarks.incidents search|regret|strategies|general|cyborg``, alone on the machine, all stored.
 
 * search: the default search in incidents against both red agents, beside the tables of all orders.
+* regret: GP-UCB, random search and round-robin on those tables, 100 simulated searches each.
 * strategies: GP-UCB, random search and round-robin with real short trainings, judged by those tables.
 * general: a policy without an order, trained with takeovers after 0 to 60 steps, beside the champion and a policy that
   was trained for the challenge.
@@ -59,6 +60,13 @@ def searches(folder: str) -> dict[str, Any]:
     return figures
 
 
+def regret(folder: str) -> dict[str, Any]:
+    """Regret of simulated searches on both tables."""
+    paths = [f"{RESULTS}/workflow_table_{red}_{takeover}.json" for red, takeover in INCIDENTS.items()]
+    tables = [part for path in paths for part in ("--table", path)]
+    return run("bench", "search", *tables, "--seeds", "100", "--large-seeds", "0")
+
+
 def strategies(folder: str) -> dict[str, Any]:
     """What each strategy would choose after some real evaluations, judged by the table; against B_line."""
     table = table_of("bline")
@@ -110,7 +118,7 @@ def cyborg(folder: str) -> dict[str, Any]:
     return figures
 
 
-PARTS = {"search": searches, "strategies": strategies, "general": general, "cyborg": cyborg}
+PARTS = {"search": searches, "regret": regret, "strategies": strategies, "general": general, "cyborg": cyborg}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -217,7 +217,7 @@ def _ratio(a: float, b: float) -> float | None:
 def default_tables() -> list[Path]:
     """The stored tables of a checkout."""
     folder = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
-    tables = [folder / f"workflow_table_{kind}.json" for kind in ("bline", "meander", "bline_30", "meander_40")]
+    tables = [folder / f"workflow_table_{kind}.json" for kind in ("bline", "meander")]
     if not all(path.exists() for path in tables):
         raise UserError("there is no stored table here; give one with --table FILE.")
     return tables

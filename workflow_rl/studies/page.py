@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workflow_rl.errors import UserError
 from workflow_rl.run_store import write_atomically
-from workflow_rl.studies import page_answers, page_challenge, page_limit, page_studies, page_training
+from workflow_rl.studies import page_answers, page_challenge, page_incidents, page_limit, page_studies, page_training
 from workflow_rl.studies.page_parts import Files
 from workflow_rl.studies.registry import STUDIES
 
@@ -26,7 +26,7 @@ SECTIONS: tuple[tuple[tuple[str, ...], Callable[[Files], str]], ...] = (  # with
     ((), page_answers.answers),
     (("rollout", "ablation"), page_answers.claims),
     ((), page_limit.limit),
-    ((), page_limit.incidents),
+    ((), page_incidents.incidents),
     ((), page_studies.baselines),
     (("rollout",), page_training.rollout),
     (("ablation",), page_training.ablation),

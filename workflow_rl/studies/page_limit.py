@@ -1,4 +1,4 @@
-"""Sections of the page: the limit of defence, what orders of repair are worth, and what they are worth in incidents."""
+"""Section of the page: the limit of defence, and what orders of repair are worth."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from statistics import fmean
 from typing import Any
 
 from workflow_rl.studies.page_parts import EDITIONS, FOES, LENGTHS, Files, about, number, table
-
-EQUAL = 0.005  # orders closer than this are shown as equally good
 
 
 def limit(files: Files) -> str:
@@ -104,61 +102,6 @@ def _trained(files: Files, limits: dict[str, Any]) -> str:
         + table(["", "order", "limit", "trained, mean return", "trainings", "distance"], rows)
         + "\n"
     )
-
-
-def incidents(files: Files) -> str:
-    """What orders are worth when blue takes over late."""
-    found = files.figures("study_limit")["bline"]
-    every = [
-        cell
-        for one in found.values()
-        for incident in one["incidents"].values()
-        for cells in (incident["free"], *incident["orders"].values())
-        for cell in cells.values()
-    ]
-    worst = max(abs(cell["difference_in_standard_errors"]) for cell in every)
-    parts = [_incident_table(edition, found[edition]["incidents"]) for edition in EDITIONS]
-    return (
-        "## Incidents\n\nRed plays some steps before blue takes over ([what that is](incidents.md)). The exact worth of each order of the "
-        f"types that B_line takes, to a defender that sees everything, over {LENGTHS[-1]} steps of blue's; each value was confirmed by "
-        f"{every[0]['games']:,} games (of {len(every)} the largest difference is {worst:.1f} standard errors). The first column is the "
-        "number of red's steps, `free` a defender that need not keep an order.\n\n"
-        + "\n".join(parts)
-        + "\n"
-        + _change(found["current"]["incidents"])
-        + "*Command:* `workflow-rl study limit`.\n*Not shown:* incidents of Meander's, and what a defender can know that has only blue's "
-        "observations: whether an attack brought red privileges is not among them.\n"
-    )
-
-
-def _incident_table(edition: str, found: dict[str, Any]) -> str:
-    names = list(next(iter(found.values()))["orders"])
-    rows = []
-    for steps, one in found.items():
-        values = [one["orders"][name][LENGTHS[-1]]["exact"] for name in names]
-        best = max(values)
-        cells = [f"**{number(value)}**" if value > best - EQUAL else number(value) for value in values]
-        rows.append([steps, number(one["free"][LENGTHS[-1]]["exact"]), *cells])
-    return f"{edition.capitalize()} edition, the best orders in bold:\n\n" + table(
-        ["takeover after", "free", *names], rows
-    )
-
-
-def _change(found: dict[str, Any]) -> str:
-    """From when on which order is best."""
-    best: dict[str, list[str]] = {}
-    for steps, one in found.items():
-        values = {name: cells[LENGTHS[-1]]["exact"] for name, cells in one["orders"].items()}
-        top = [name for name, value in values.items() if value > max(values.values()) - EQUAL]
-        best.setdefault("; ".join(top), []).append(steps)
-    parts = [f"after {', '.join(steps)} steps {names}" for names, steps in best.items()]
-    spread = {
-        steps: max(c[LENGTHS[-1]]["exact"] for c in one["orders"].values())
-        - min(c[LENGTHS[-1]]["exact"] for c in one["orders"].values())
-        for steps, one in found.items()
-    }
-    apart = ", ".join(f"{number(value, 1)} after {steps}" for steps, value in spread.items())
-    return f"In the current edition the best is: {'; '.join(parts)}. Best and worst are apart by {apart}.\n\n"
 
 
 def _ahead(found: dict[str, Any]) -> str:
