@@ -29,12 +29,13 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.backends import NATIVE, Backend
+from workflow_rl.blue import REMEMBERED, Defender, Policy, view_of
 from workflow_rl.config import CHALLENGE_LENGTHS, make_config
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluate_command import DATA, challenge
-from workflow_rl.evaluation import REMEMBERED, Defender, Policy, evaluate_table, reference_policy, view_of
+from workflow_rl.evaluation import evaluate_table, reference_policy
 from workflow_rl.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import load_policy

@@ -1,4 +1,4 @@
-"""Incidents: ``python -m benchmarks.incidents search|regret|strategies|general|cyborg``, alone on the machine, all stored.
+"""Incidents: ``python -m benchmarks.incidents search|regret|strategies|general|cyborg``, alone on the machine.
 
 * search: the default search in incidents against both red agents, beside the tables of all orders.
 * regret: GP-UCB, random search and round-robin on those tables, 100 simulated searches each.
@@ -60,7 +60,7 @@ def searches(folder: str) -> dict[str, Any]:
     return figures
 
 
-def regret(folder: str) -> dict[str, Any]:
+def regret(_: str) -> dict[str, Any]:
     """Regret of simulated searches on both tables."""
     paths = [f"{RESULTS}/workflow_table_{red}_{takeover}.json" for red, takeover in INCIDENTS.items()]
     tables = [part for path in paths for part in ("--table", path)]

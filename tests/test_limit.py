@@ -17,11 +17,12 @@ from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import DRAW_RANGE
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import cell_of, evaluate, reference_policy
+from workflow_rl.evaluation import evaluate, reference_policy
 from workflow_rl.limits import LIMITS, limit_of, limits_from_study
 from workflow_rl.printing import too_good
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.scores import cell_of
 from workflow_rl.studies.bline_graph import STATES
 from workflow_rl.studies.bline_limit import Solution, bline_limit, in_order, simulate, solve
 from workflow_rl.studies.bline_orders import find_repairs, orders_of

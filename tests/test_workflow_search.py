@@ -19,6 +19,7 @@ from rich.console import Console
 
 from tests.conftest import ROOT
 from tests.helpers import Here, assert_refused, run, run_json
+from workflow_rl.answer import sentences
 from workflow_rl.config import make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
@@ -27,7 +28,7 @@ from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import Run, read_config, read_events
 from workflow_rl.search import OrderSearch, Suggestion
 from workflow_rl.search_evaluation import training_config
-from workflow_rl.search_view import SearchView, sentences
+from workflow_rl.search_view import SearchView
 from workflow_rl.worker_pool import WorkerPool
 from workflow_rl.workflow import Workflow, all_workflows
 from workflow_rl.workflow_search import WorkflowSearch

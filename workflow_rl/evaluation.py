@@ -4,61 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from workflow_rl.backends import NATIVE, Backend, make_envs
+from workflow_rl.blue import Defender, Policy, view_of
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
-from workflow_rl.errors import UserError
 from workflow_rl.expert import RULES, advice
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.scores import Cell, Progress, cell_of, check_episodes, table_of
 from workflow_rl.takeover import takeovers_of
-from workflow_rl.views import PLAIN, View, with_view
+from workflow_rl.views import with_view
 
 BATCH = 2000  # episodes played side by side
-MOST_EPISODES = 10_000_000
-
-Progress = Callable[[float], None]
-Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
-REMEMBERED = View("memory", "full")
-
-
-@dataclass(frozen=True)
-class Defender:
-    """A policy that needs a memory: instead of packed observations it is given what blue remembers (memory.py).
-
-    ``explain`` has words for what it does, if there are any: one text for each of the memories.
-    """
-
-    act: Policy
-    explain: Callable[[np.ndarray], list[str]] | None = None
-    view = REMEMBERED
-
-    def __call__(self, memories: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Actions (0 .. 144) for memories (n_envs,)."""
-        return self.act(memories, generator)
-
-
-def view_of(policy: Policy) -> View:
-    """How the environments must be seen for this policy."""
-    view: View = getattr(policy, "view", PLAIN)
-    return view
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Return of a policy against one red agent at one episode length."""
-
-    mean: float
-    standard_error: float
-    standard_deviation: float
-    episodes: int
 
 
 def evaluate(
@@ -120,12 +82,6 @@ def episode_returns(
     return returns
 
 
-def check_episodes(n_episodes: int) -> None:
-    """Refuses a number of episodes from which no standard error can be had, or that is too large."""
-    if not 2 <= n_episodes <= MOST_EPISODES:
-        raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
-
-
 def evaluate_table(
     policy: Policy,
     red_agents: str,
@@ -144,20 +100,6 @@ def evaluate_table(
             for red in reds
         }
     )
-
-
-def table_of(returns: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Cells of all red agents and lengths, and their total, from the returns (n_episodes, n_lengths) of each red agent.
-
-    ``{"cells": {red: {length: {...}}}, "total": sum of the means, "total_standard_error": ...}``; lengths share games.
-    """
-    cells = {
-        red: {str(length): asdict(cell_of(column)) for length, column in zip(CHALLENGE_LENGTHS, rows.T, strict=True)}
-        for red, rows in returns.items()
-    }
-    total = sum(cell["mean"] for row in cells.values() for cell in row.values())
-    errors = [cell_of(rows.sum(axis=1)).standard_error for rows in returns.values()]
-    return {"cells": cells, "total": total, "total_standard_error": float(np.sqrt(np.square(errors).sum()))}
 
 
 Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -250,9 +192,3 @@ _REFERENCE: dict[str, Callable[[Scenario], Policy]] = {
 }
 EXPERT = "expert"
 REFERENCE_POLICIES = (*_REFERENCE, EXPERT)
-
-
-def cell_of(returns: np.ndarray) -> Cell:
-    """Mean and errors of returns (n,)."""
-    deviation = float(returns.std(ddof=1))
-    return Cell(float(returns.mean()), deviation / float(np.sqrt(len(returns))), deviation, len(returns))

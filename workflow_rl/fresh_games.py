@@ -11,9 +11,9 @@ import numpy as np
 from workflow_rl.backends import Backend, make_envs
 from workflow_rl.collect import ENVIRONMENTS, POLICY, Collector, PlainCollector, derive_seeds
 from workflow_rl.compliance import EPISODE_DTYPE
-from workflow_rl.evaluation import Progress
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.scenario import parse_red_agents
+from workflow_rl.scores import Progress
 from workflow_rl.takeover import takeovers_of
 from workflow_rl.workflow import Workflow
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.blue import Policy, view_of
 from workflow_rl.cyborg_env import CyborgVectorEnv
 from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import Policy, view_of
 from workflow_rl.game import check_seed
 from workflow_rl.replay import ReplayResult, replay
 from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.backends import NATIVE, Backend
+from workflow_rl.blue import Defender, Policy
 from workflow_rl.collect import workflow_codes
 from workflow_rl.compliance import Obedience
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.fresh_games import FreshGames
 from workflow_rl.game import check_seed
 from workflow_rl.limits import limit_of
 from workflow_rl.policy_file import PolicyFile, check_edition, load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.scores import Cell, Progress, cell_of, check_episodes, table_of
 from workflow_rl.views import full_actions
 from workflow_rl.workflow import Workflow, all_workflows
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from workflow_rl.compliance import Obedience
 
-
 SECONDS_BETWEEN_LINES = 5.0
 REDS = ("bline", "meander")  # opponents of the measurements
 
@@ -188,6 +187,8 @@ def print_cells(figures: dict[str, Any]) -> None:
     title = f"{_policy(figures)}: mean return ± standard error, {conditions}"
     columns = ["red agent", *(f"{length} steps" for length in lengths)]
     if "obedience" in figures:
+        from workflow_rl.answer import OBEDIENCE_COLUMNS, obedience_cells  # only now: it compiles
+
         columns += OBEDIENCE_COLUMNS
         for row, found in zip(rows, figures["obedience"].values(), strict=True):
             row += obedience_cells(found)
@@ -208,16 +209,6 @@ def too_good(mean_return: float, standard_error: float, limit: float | None) -> 
     if limit is None or not is_too_good(mean_return, standard_error, limit):
         return ""
     return f"{mean_return:.2f} is better than the exact limit of the order, {limit:.2f}: it was broken in some games."
-
-
-OBEDIENCE_COLUMNS = ["compliance", "kept", "repairs", "idle fixes"]
-
-
-def obedience_cells(found: dict[str, Any]) -> list[str]:
-    """How an order was kept, as cells of a table; repairs and idle fixes are those of an episode."""
-    own = _obedience(found)
-    kept = [f"{own.compliance:.3f} ± {own.compliance_error:.3f}", f"{own.kept:.3f}"] if own.shown else [own.words(), ""]
-    return [*kept, f"{own.repairs:.1f}", f"{own.idle_fixes:.1f}"]
 
 
 def _obedience(found: dict[str, Any]) -> Obedience:

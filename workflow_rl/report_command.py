@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.answer import in_words, sentences
 from workflow_rl.compliance import NOTHING, Obedience
 from workflow_rl.errors import UserError
 from workflow_rl.report_compare import comparison
@@ -12,7 +13,6 @@ from workflow_rl.report_data import report_data
 from workflow_rl.report_sections import page
 from workflow_rl.run_store import SEARCH, is_number, read_about, write_atomically
 from workflow_rl.scenario import RED_AGENTS
-from workflow_rl.search_view import in_words, sentences
 from workflow_rl.story import SEED, Episodes
 
 EPISODES = 500  # fresh games per red agent of the evaluation table

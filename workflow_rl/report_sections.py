@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.printing import OBEDIENCE_COLUMNS, obedience_cells
+from workflow_rl.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
 from workflow_rl.report_arrows import arrows
 from workflow_rl.report_figures import CURVES, figures, has_curve
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.search_view import FINALIST_COLUMNS, finalist_rows
 from workflow_rl.story import VERDICTS
 from workflow_rl.takeover import opponent_words
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workflow_rl.blue import Policy, view_of
 from workflow_rl.compliance import IDLE, IN_ORDER, NO_TYPE, NOT_A_FIX, VIOLATION, due_type, judge_fix, type_masks
 from workflow_rl.engine import compile_tables
 from workflow_rl.engine.observe import BITS_PER_HOST
@@ -22,7 +23,6 @@ from workflow_rl.engine.state import (
 )
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import Policy, view_of
 from workflow_rl.game import fixed_unit_types
 from workflow_rl.replay import Replayer
 from workflow_rl.scenario import RED_ACTIONS, RED_AGENTS, Scenario

@@ -25,9 +25,9 @@ from workflow_rl.engine.state import BLINE, State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.engine.tables import Tables
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import cell_of
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.scores import cell_of
 from workflow_rl.studies.bline_graph import (
     EARLY,
     EMPTY,

@@ -27,7 +27,6 @@ from workflow_rl.engine.effects import act_blue
 from workflow_rl.engine.state import MEANDER, State, compromised_hosts, reset_one, sessions
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
-from workflow_rl.evaluation import cell_of
 from workflow_rl.memory import (
     FIRST_DECOY,
     MOST_DECOYS,
@@ -42,6 +41,7 @@ from workflow_rl.memory import (
     USER4,
 )
 from workflow_rl.scenario_file import load_scenario
+from workflow_rl.scores import cell_of
 from workflow_rl.studies.meander_rules import Patience, cheat
 
 TAKEN = ("enterprise", "op_server", "op_host", "user")  # unit types that Meander ever takes

@@ -88,7 +88,13 @@ def _trained(files: Files) -> str:
         worth = ", ".join(
             f"{pair['first']} before {pair['second']} {number(pair['cost'], 1)}" for pair in found["reversed"]
         )
-        columns = ["order", *(["limit", "distance"] if red == "bline" else []), "mean return", "lowest kept", "lowest compliance"]
+        columns = [
+            "order",
+            *(["limit", "distance"] if red == "bline" else []),
+            "mean return",
+            "lowest kept",
+            "lowest compliance",
+        ]
         parts.append(
             f"**{name}, takeover after {own['takeover']} steps.** Defenders trained from scratch, {found['replicates']} of each order of the "
             f"types that it takes; {found['followed']} of {found['trainings']} followed their order; noise of one training "
@@ -123,10 +129,13 @@ def _searched(files: Files) -> str:
             ]
             rows.append([name, strategy, *cells])
     trained = ", ".join(
-        f"{strategy} {number(real[strategy.replace('-', '_')]['mean_regret'], 1)}" for strategy in ("gp-ucb", "random", "round-robin")
+        f"{strategy} {number(real[strategy.replace('-', '_')]['mean_regret'], 1)}"
+        for strategy in ("gp-ucb", "random", "round-robin")
     )
     return (
-        "**The search**, with its defaults, the whole process:\n\n" + "\n".join(lines) + "\n\nMean regret on these tables, "
+        "**The search**, with its defaults, the whole process:\n\n"
+        + "\n".join(lines)
+        + "\n\nMean regret on these tables, "
         f"{regret[TABLES['bline']]['seeds']} simulated searches, ± half of a 95 % interval, after 5, 10 and 20 evaluations:\n\n"
         + table(["", "strategy", "5", "10", "20"], rows)
         + f"\nWith real short trainings against B_line, {real['evaluations']} evaluations, {real['seeds']} seeds, judged by the table: {trained}.\n\n"
@@ -136,9 +145,15 @@ def _searched(files: Files) -> str:
 def _free(files: Files) -> str:
     """Defenders without an order at several takeovers, and two orders on CybORG."""
     found, cyborg = files.figures("incidents_general"), files.figures("incidents_cyborg")
-    words = {"incidents": "trained with takeovers after 0 to 60 steps", "challenge": "trained for the challenge", "champion": "champion"}
+    words = {
+        "incidents": "trained with takeovers after 0 to 60 steps",
+        "challenge": "trained for the challenge",
+        "champion": "champion",
+    }
     rows = [
-        [FOES[red], text, *(number(value, 1) for value in found[red][name])] for red in FOES for name, text in words.items()
+        [FOES[red], text, *(number(value, 1) for value in found[red][name])]
+        for red in FOES
+        for name, text in words.items()
     ]
     checked = "; ".join(
         f"{name} order {number(cyborg[name]['cyborg']['mean'])} ± {cyborg[name]['cyborg']['standard_error']:.2f} on CybORG, "
