@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.results import write_result
 from workflow_rl.backends import NATIVE, Backend
 from workflow_rl.blue import REMEMBERED, Defender, Policy, view_of
-from workflow_rl.config import CHALLENGE_LENGTHS, make_config
+from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.env import CageVectorEnv
@@ -39,6 +39,7 @@ from workflow_rl.evaluation import evaluate_table, reference_policy
 from workflow_rl.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import load_policy
+from workflow_rl.presets import make_config
 from workflow_rl.run_store import Run, read_tensors
 from workflow_rl.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.trainer import train_workflow

@@ -32,7 +32,7 @@ from benchmarks.cluster_model import Cluster, Costs, Work
 from benchmarks.results import RESULTS, write_result
 from workflow_rl import cluster, remote_training
 from workflow_rl.cluster import RayCluster
-from workflow_rl.config import make_search_config
+from workflow_rl.presets import make_search_config
 from workflow_rl.run_search import new_search
 from workflow_rl.run_store import read_config, read_events, read_result
 from workflow_rl.search import GPUCBSearch

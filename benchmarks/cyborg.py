@@ -14,9 +14,11 @@ import numpy as np
 from benchmarks.results import write_result
 from workflow_rl.backends import NATIVE, Backend
 from workflow_rl.bench_cyborg import bench_cyborg
-from workflow_rl.config import check_jobs, make_config
+from workflow_rl.config import check_jobs
 from workflow_rl.cyborg_env import CyborgVectorEnv
+from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.evaluate_command import differences, evaluate_named
+from workflow_rl.presets import make_config
 from workflow_rl.replay_command import replay_live
 from workflow_rl.run_store import Run
 from workflow_rl.traces import load_trace
@@ -72,7 +74,7 @@ def oracle() -> dict[str, Any]:
         trace, seeds = load_trace(path), np.load(path)["seed"]
         red = ("bline", "meander", "sleep")[int(trace["red_agent"][0])]
         jobs = check_jobs(None)
-        with closing(CyborgVectorEnv(jobs, red_agent=red, max_steps=None, record=True)) as envs:
+        with closing(CyborgVectorEnv(jobs, red_agent=red, max_steps=None, recorder=Recorder)) as envs:
             for first in range(0, trace.n_episodes, jobs):
                 rows = np.arange(first, first + jobs) % trace.n_episodes
                 kept = min(jobs, trace.n_episodes - first)

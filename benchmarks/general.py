@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import RESULTS, write_result
-from workflow_rl.config import AGAINST, make_config
+from workflow_rl.presets import AGAINST, make_config
 from workflow_rl.results import read_result_file
 from workflow_rl.trainer import train_workflow
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import write_result
-from workflow_rl.config import make_config
+from workflow_rl.presets import make_config
 from workflow_rl.trainer import train_workflow
 
 KEPT = (

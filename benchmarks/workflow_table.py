@@ -24,11 +24,11 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.compliance import type_masks
-from workflow_rl.config import make_config
+from workflow_rl.config import is_incident
 from workflow_rl.env import CageVectorEnv
+from workflow_rl.presets import make_config
 from workflow_rl.run_store import commit
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.takeover import is_incident
 from workflow_rl.trainer import train_workflow
 from workflow_rl.workflow import unit_types
 from workflow_rl.workflow_table import table_from_json

@@ -14,9 +14,10 @@ import numpy as np
 
 from tests.conftest import DATA, ROOT
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
-from workflow_rl.config import CHALLENGE_LENGTHS, ON_CYBORG, PRESETS, SearchConfig, TrainConfig, make_config
+from workflow_rl.config import CHALLENGE_LENGTHS, SearchConfig, TrainConfig
 from workflow_rl.engine.state import STATE_DTYPE
 from workflow_rl.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
+from workflow_rl.presets import ON_CYBORG, PRESETS, make_config
 from workflow_rl.scenario_file import CAPACITY, load_scenario
 from workflow_rl.traces import TRACE_PORTS, TRACE_SCANNED_BIT
 

@@ -178,7 +178,8 @@ def test_bench_train_prints_every_figure_as_json() -> None:
 def test_the_help_of_train_explains_every_setting_and_preset() -> None:
     from dataclasses import fields
 
-    from workflow_rl.config import PRESETS, TrainConfig
+    from workflow_rl.config import TrainConfig
+    from workflow_rl.presets import PRESETS
 
     shown = " ".join(run("train", "--help", COLUMNS="200").stdout.split())
     for item in fields(TrainConfig):

@@ -27,9 +27,9 @@ from tests.ray_cluster import (
     wait_for_the_end_of_the_connection,
 )
 from workflow_rl.cluster import RayCluster
-from workflow_rl.config import make_config
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Task
+from workflow_rl.presets import make_config
 from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import read_config, read_events
 from workflow_rl.worker import train_in

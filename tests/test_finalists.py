@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.test_ranking import ITEMS, evaluated, some_orders
-from workflow_rl.config import make_config, make_search_config
 from workflow_rl.finalists import (
     Finalist,
     Finished,
@@ -20,6 +19,7 @@ from workflow_rl.finalists import (
     judge,
     settle,
 )
+from workflow_rl.presets import make_config, make_search_config
 from workflow_rl.ranking import Posterior
 
 BEST = ("enterprise", "op_server", "user", "defender", "op_host")

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from workflow_rl.collect import Collector, workflow_codes
-from workflow_rl.config import make_config
 from workflow_rl.export import export_agent
 from workflow_rl.guard import Guard, block, make_guard
 from workflow_rl.policy_file import load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.presets import make_config
 from workflow_rl.run_store import Run
 from workflow_rl.scenario import Scenario
 from workflow_rl.trainer import train_workflow

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from workflow_rl import improve as module
-from workflow_rl.config import make_config
 from workflow_rl.errors import UserError
 from workflow_rl.improve import improve, improved_teacher
 from workflow_rl.memory import (
@@ -23,6 +22,7 @@ from workflow_rl.memory import (
     forget,
     write_bits,
 )
+from workflow_rl.presets import make_config
 from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.teacher import EMPTY, NO_EXCEPTIONS, Exceptions, find, make_exceptions, teach
 from workflow_rl.train_task import check_task

@@ -15,8 +15,8 @@ import pytest
 
 from benchmarks.cluster_model import Cluster, Costs, Work
 from workflow_rl import workflow_search
-from workflow_rl.config import make_search_config
 from workflow_rl.executor import Executor, Report, Task
+from workflow_rl.presets import make_search_config
 from workflow_rl.run_store import Run, read_events
 from workflow_rl.search import make_search
 from workflow_rl.workflow import unit_types

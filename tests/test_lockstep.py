@@ -36,7 +36,7 @@ def test_the_recorder_writes_down_what_the_recordings_of_others_say(red: str) ->
     recorded = dict(np.load(DATA / "sample-current.npz"))
     rows = np.flatnonzero(recorded["red_agent"] == TRACE_RED_AGENTS.index(red))[:8:2]
     compared: set[str] = set()
-    with closing(CyborgVectorEnv(2, red_agent=red, max_steps=None, record=True)) as envs:
+    with closing(CyborgVectorEnv(2, red_agent=red, max_steps=None, recorder=Recorder)) as envs:
         for pair in rows.reshape(-1, 2):
             envs.reset(seed=recorded["seed"][pair].tolist())
             for step in range(100):
@@ -103,7 +103,7 @@ def test_cyborgs_infos_and_the_engine_agree_in_every_step_on_what_was_repaired(
     fixes = repairs = idle = back = 0
     for number, (name, blue) in enumerate(FIXERS.items()):
         green = GREEN_AGENTS[number % 2]
-        with closing(Noting(games, red_agent=red, green_agent=green, max_steps=None, record=True)) as envs:
+        with closing(Noting(games, red_agent=red, green_agent=green, max_steps=None, recorder=Recorder)) as envs:
             trace = _record(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100, ["0"])
             told = {fact: np.stack([infos[fact] for infos in envs.said], axis=1) for fact in (*FACTS, "red_level")}
         assert replay(trace, scenario).mismatched_steps == 0

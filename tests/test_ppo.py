@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from workflow_rl.buffer import ParallelTrajectoryBuffer, discounted
 from workflow_rl.collect import ENVIRONMENTS, Collector, PlainCollector, derive_seeds, workflow_codes
-from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.config import TrainConfig
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.presets import make_config
 from workflow_rl.rollout import sample_actions
 from workflow_rl.trainer import PHASES, Training
 from workflow_rl.views import View, with_view

@@ -13,13 +13,13 @@ import pytest
 
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, ParallelEnvWrapper
-from workflow_rl.config import make_config
 from workflow_rl.cyborg_env import CyborgEnv
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import episode_returns, reference_policy
 from workflow_rl.export import export_agent
 from workflow_rl.lockstep import live_lockstep
 from workflow_rl.memory import MEMORY_DTYPE, begin, forget, remember
+from workflow_rl.presets import make_config
 from workflow_rl.report_data import command_of
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.story import Episodes

@@ -21,12 +21,13 @@ from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl.collect import Collector, workflow_codes
 from workflow_rl.compliance import HELD_LIMITS, held
-from workflow_rl.config import PRESETS, TrainConfig, config_from_json, config_to_json, make_config
+from workflow_rl.config import TrainConfig, config_from_json, config_to_json
 from workflow_rl.errors import UserError
 from workflow_rl.evaluate_command import DATA as PACKAGE_DATA
 from workflow_rl.policy_evaluation import evaluate_network
 from workflow_rl.policy_file import load_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.presets import PRESETS, make_config
 from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
 from workflow_rl.trainer import StopReason, Training, train_workflow
 from workflow_rl.workflow import Workflow, all_workflows

@@ -15,12 +15,13 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import require
 from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
-from workflow_rl.config import make_config
+from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.evaluate_command import DATA
 from workflow_rl.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import FORMER, PolicyFile, load_policy, save_policy
+from workflow_rl.presets import make_config
 from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.scenario import Scenario
 from workflow_rl.train_task import check_task
@@ -89,7 +90,7 @@ def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> 
     """The champion plays genuine CybORG; its recorded game, replayed in the engine, leaves the same memories."""
     policy = network_policy(DATA / "champion-current.safetensors", "")
     options: dict[str, Any] = {"red_agent": "meander", "max_steps": None}
-    with closing(ViewedEnvs(CyborgVectorEnv(1, record=True, **options), View("memory", "full"))) as envs:
+    with closing(ViewedEnvs(CyborgVectorEnv(1, recorder=Recorder, **options), View("memory", "full"))) as envs:
         envs.reset(seed=[3])
         actions, kept = [], []
         for _ in range(60):

@@ -20,10 +20,10 @@ from rich.console import Console
 from tests.conftest import ROOT
 from tests.helpers import Here, assert_refused, run, run_json
 from workflow_rl.answer import sentences
-from workflow_rl.config import make_search_config
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
 from workflow_rl.policy_file import load_policy
+from workflow_rl.presets import make_search_config
 from workflow_rl.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.run_store import Run, read_config, read_events
 from workflow_rl.search import OrderSearch, Suggestion

@@ -12,13 +12,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from workflow_rl.backends import ParallelEnvWrapper
     from workflow_rl.buffer import ParallelTrajectoryBuffer
-    from workflow_rl.config import TrainConfig, make_config
+    from workflow_rl.config import TrainConfig
     from workflow_rl.cyborg_env import CyborgEnv, CyborgVectorEnv
     from workflow_rl.env import CageEnv, CageVectorEnv
     from workflow_rl.errors import UserError
     from workflow_rl.policy import OrderConditionedActorCritic
     from workflow_rl.policy_file import load_policy
     from workflow_rl.ppo import ParallelOrderConditionedPPO
+    from workflow_rl.presets import make_config
     from workflow_rl.run_search import ParallelWorkflowRLTrainer
     from workflow_rl.scenario_file import load_scenario
     from workflow_rl.search import GPUCBSearch

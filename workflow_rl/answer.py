@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_rl.compliance import Obedience
-from workflow_rl.takeover import opponent_words
+from workflow_rl.config import opponent_words
 
 FEW = 6  # evaluations below which nothing is said about differences
 

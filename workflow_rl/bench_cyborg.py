@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from workflow_rl.bench import Say, machine
-from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.config import TrainConfig
 from workflow_rl.cyborg_env import CyborgVectorEnv
 from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
 from workflow_rl.game import positive_int
+from workflow_rl.presets import make_config
 from workflow_rl.trainer import MAIN, Training
 
 

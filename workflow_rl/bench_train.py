@@ -14,9 +14,10 @@ import torch
 
 from workflow_rl.bench import Say, machine
 from workflow_rl.collect import PlainCollector
-from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.config import TrainConfig
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.errors import UserError
+from workflow_rl.presets import make_config
 from workflow_rl.rollout import sample_actions
 from workflow_rl.trainer import MAIN, Training
 

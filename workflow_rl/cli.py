@@ -162,7 +162,7 @@ def train(
     """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
     from dataclasses import asdict
 
-    from workflow_rl.config import make_config
+    from workflow_rl.presets import make_config
     from workflow_rl.run_store import Run, new_run_directory, read_config, read_result
     from workflow_rl.tensorboard_log import TensorBoardLog
     from workflow_rl.train_command import json_result, line, summary

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import Field, asdict, dataclass, field, fields, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
 from workflow_rl.errors import UserError
-from workflow_rl.takeover import is_incident, parse_takeover
 
 CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "short-memory", "memory"), ("full", "host-decoy")  # see views.py
@@ -18,6 +18,10 @@ ALIGNMENTS = ("penalty", "potential")
 TIME_LIMITS = ("bootstrap", "cut")
 DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
+
+
+MOST_TAKEOVER = 10_000
+TAKEOVER_FORM = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
 def _setting(default: Any, help_text: str) -> Any:
@@ -103,99 +107,7 @@ class TrainConfig:
         return -(-self.max_episodes * self.max_steps // self.update_steps)
 
 
-ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
 MOST_PROCESSES = 10_000
-_REMEMBERS: dict[str, Any] = {"view": "memory", "actions": "host-decoy"}
-_ANNEALED: dict[str, Any] = {"lr": 0.005, "entropy": 0.01, "anneal": True}
-PRESETS: dict[str, dict[str, Any]] = {  # for the first three also AGAINST
-    "workflow": _ANNEALED,
-    "general": _ANNEALED,
-    "search": _ANNEALED | {
-        "lr": 0.003, "epochs": 24, "clip": 0.3, "gamma": 0.95, "warm_start": "general", "patience": 50,
-    },
-    "universal": _ANNEALED | {
-        "universal": True, "warm_start": "general", "n_envs": 480, "max_episodes": 1000, "min_episodes": 1000,
-        "lr": 0.003, "epochs": 8,
-    },
-    "sequential": {"n_envs": 1},
-    "mini-batch": {"n_envs": 1, "update_steps": 500},
-    "standard": {"n_envs": 8, "update_steps": 256, "minibatch": 64},
-    "parallel-25": {"n_envs": 25, "min_episodes": 10},
-    "parallel-200": {},
-    "aggressive": {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
-    "original": _REMEMBERS | {"epochs": 6, "max_episodes": 500},
-    "champion": _REMEMBERS | {
-        "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125, "max_episodes": 250,
-        "improve_rounds": 3, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True, "hidden": 128,
-        "greedy": True,
-    },
-}  # fmt: skip
-# What suits the opponent, by measurement: generalised advantages end better against B_line, worse against Meander.
-_GENERALISED = {"gae_lambda": 0.95, "normalise_advantages": True}
-_MONTE_CARLO = {"gae_lambda": 1.0, "normalise_advantages": False}
-AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any other
-    "workflow": {
-        "bline": _GENERALISED | {"max_episodes": 700, "patience": 400, "warm_start": "general"},
-        "": _MONTE_CARLO | {"max_episodes": 2000, "patience": 1000, "warm_start": "none"},
-    },
-    "general": {"bline": _GENERALISED | {"max_episodes": 700}, "": _MONTE_CARLO | {"max_episodes": 2000}},
-    "search": {"bline": _GENERALISED, "": _MONTE_CARLO},
-}
-# Where blue takes over a network under attack, an order must be kept when it hurts: the guard, the short memory and a
-# penalty held by the share of games that keep it see to that. With one decoy action per host instead of eight, PPO
-# finds the rare fix that pays off late (docs/incidents.md).
-_INCIDENT: dict[str, Any] = {
-    "view": "short-memory", "actions": "host-decoy", "entropy": 0.03, "gae_lambda": 0.98, "normalise_advantages": False,
-}  # fmt: skip
-_OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
-INCIDENT: dict[str, dict[str, Any]] = {
-    "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
-    "search": _INCIDENT | _OBEDIENT | {"epochs": 10},
-    "general": _INCIDENT | {"max_episodes": 1400},
-}
-INCIDENT_FINALISTS = 4  # of a search: more priorities matter there
-PRESET_WORDS = {
-    "workflow": "one workflow, trained to the end; the default with --workflow",
-    "general": "no workflow; the default without --workflow",
-    "search": "one workflow in the documents' budget, from a short general training; the default of a search",
-    "universal": "one policy for all 120 workflows",
-    "sequential": "the documents' sequential trainer: 1 environment, an update per episode",
-    "mini-batch": "1 environment, an update per 5 episodes",
-    "standard": "8 environments, 2048 transitions, minibatches of 64",
-    "parallel-25": "the documents' first parallel version",
-    "parallel-200": "the documents' current configuration, from scratch",
-    "aggressive": "500 environments, at most 20 episodes each",
-    "original": "the original train.py: no workflow, a memory, 20,000 steps per update, 100,000 episodes",
-    "champion": "no workflow, all opponents at once: paired games improve the expert, a network imitates it",
-}
-
-
-def make_config(preset: str = "", **values: Any) -> TrainConfig:
-    """A preset with some values changed; without a name the preset that suits the task.
-
-    >>> make_config("parallel-25").batch
-    2500
-    >>> make_config(workflow="user,op_server,enterprise,op_host,defender").max_episodes
-    700
-    """
-    if not preset:
-        preset = "universal" if values.get("universal") else "workflow" if values.get("workflow") else "general"
-    if preset not in PRESETS:
-        raise UserError(f"unknown preset {preset!r}; allowed: {', '.join(PRESETS)}.")
-    known = {item.name: item for item in fields(TrainConfig)}
-    for name in values:
-        if name not in known:
-            raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
-    suited: dict[str, Any] = {}
-    if preset in AGAINST:
-        suited |= AGAINST[preset]["bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""]
-    if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
-        suited |= INCIDENT[preset]
-    if values.get("backend") == "cyborg":
-        suited |= ON_CYBORG
-    config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
-    check_config(config)
-    return config
 
 
 @dataclass(frozen=True)
@@ -219,31 +131,6 @@ class SearchConfig:
 
 
 SEARCH_FIELDS = tuple(item for item in fields(SearchConfig) if item.name != "train")
-NO_SEARCH = ("general", "universal", "original", "champion")  # presets that train no single workflow
-TASK_FIELDS = ("workflow", "universal")  # the search's business, not the user's
-
-
-def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
-    """A preset with some values changed, for a search.
-
-    >>> make_search_config(n_workflows=3, n_envs=50).train.n_envs
-    50
-    """
-    own = {item.name: values.pop(item.name) for item in SEARCH_FIELDS if item.name in values}
-    for name in TASK_FIELDS:
-        if name in values:
-            raise UserError(f"a search takes no {name!r}; it chooses the workflows itself.")
-    if preset and preset not in PRESETS:
-        allowed = ", ".join(name for name in PRESETS if name not in NO_SEARCH)
-        raise UserError(f"unknown preset {preset!r}; allowed: {allowed}.")
-    train = make_config(preset or "search", **values)
-    if preset in NO_SEARCH:
-        raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
-    if is_incident(train.takeover):
-        own = {"finalists": INCIDENT_FINALISTS} | own
-    config = SearchConfig(train=train, **own)
-    check_search_config(config)
-    return config
 
 
 def check_jobs(jobs: int | None) -> int:
@@ -352,3 +239,41 @@ def search_config_from_json(values: Mapping[str, Any]) -> SearchConfig:
     config = SearchConfig(**{**values, "train": config_from_json(values["train"])})
     check_search_config(config)
     return config
+
+
+def parse_takeover(takeover: str | int | Sequence[str]) -> list[tuple[int, int]]:
+    """The least and the largest number of steps of each environment, which take the entries in turn.
+
+    >>> parse_takeover(30), parse_takeover("0,10-60")
+    ([(30, 30)], [(0, 0), (10, 60)])
+    """
+    text = ",".join(map(str, takeover)) if isinstance(takeover, (list, tuple)) else str(takeover)
+    ranges = []
+    for part in text.split(","):
+        found = TAKEOVER_FORM.fullmatch(part.strip())
+        if found is None:
+            raise UserError(
+                f"takeover must be a number of steps from 0 to {MOST_TAKEOVER}, a range as 10-60, or a comma list of "
+                f"them, not {takeover!r}."
+            )
+        least, most = int(found[1]), int(found[2] or found[1])
+        if least > most:
+            raise UserError(f"the range of a takeover must begin with the smaller number, not {part.strip()!r}.")
+        if most > MOST_TAKEOVER:
+            raise UserError(f"a takeover must come after at most {MOST_TAKEOVER} steps, not {most}.")
+        ranges.append((least, most))
+    return ranges
+
+
+def opponent_words(red_agent: str, takeover: str) -> str:
+    """Whom a defender meets, for titles.
+
+    >>> opponent_words("bline", "0"), opponent_words("bline", "30")
+    ('bline', 'bline, takeover after 30 steps')
+    """
+    return f"{red_agent}, takeover after {takeover} steps" if is_incident(takeover) else red_agent
+
+
+def is_incident(takeover: str | int) -> bool:
+    """Does red play before blue in any environment?"""
+    return any(most > 0 for _, most in parse_takeover(takeover))

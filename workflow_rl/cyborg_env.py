@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from workflow_rl.config import MOST_PROCESSES
+from workflow_rl.config import MOST_PROCESSES, parse_takeover
 from workflow_rl.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
-from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.cyborg_sim import CyborgGame, check_package, load_cyborg
 from workflow_rl.engine.step import SLEEP
 from workflow_rl.engine.tables import fixed_hosts
@@ -38,7 +37,7 @@ from workflow_rl.game import (
 )
 from workflow_rl.scenario import GREEN_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import DEFAULT_SCENARIO
-from workflow_rl.takeover import parse_takeover, takeover_rows
+from workflow_rl.takeover import takeover_rows
 
 TAKEOVER = 11  # what a seed is for, beside the game
 
@@ -56,7 +55,8 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         green_agent: ``sleep`` (standard) or ``active``.
         scenario: a scenario or the path of its file.
         cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        record: put a row of the trace format into ``infos["record"]``, those of the takeover into ``opening``.
+        recorder: made from a :class:`CyborgGame`, puts a row of the trace format into ``infos["record"]``, those of the
+            takeover into ``opening``; see :class:`workflow_rl.cyborg_recorder.Recorder`.
         takeover: steps that red plays before blue may act, or a range of them.
     """
 
@@ -70,7 +70,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         green_agent: str = "sleep",
         scenario: Scenario | Path | str = DEFAULT_SCENARIO,
         cyborg_path: str = "",
-        record: bool = False,
+        recorder: Callable[[CyborgGame], Any] | None = None,
         takeover: str | int = 0,
     ) -> None:
         self.scenario = as_scenario(scenario)
@@ -79,7 +79,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         check_choice("edition", edition, self.scenario.editions)
         self._package = load_cyborg(cyborg_path)
         check_package(self._package, edition, self.scenario)
-        self._record, self._game, self._recorder = record, None, None  # type: tuple[bool, Any, Any]
+        self._make_recorder, self._game, self._recorder = recorder, None, None  # type: tuple[Any, Any, Any]
         self._playing = ""  # the opponent of the running game
         self.red_agent, self.takeover = red_agent, str(takeover)
         self.opening: list[dict[str, np.ndarray]] = []  # rows of the trace format, of the steps before the takeover
@@ -178,7 +178,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             "repaired_unit_type": self._fixed[number] if repaired else np.int8(-1),
             "takeover": np.int32(self._slept),
         }
-        if self._record:
+        if self._recorder is not None:
             infos["record"] = self._recorder.record(number, self._observation, reward)
         return self._observation.copy(), reward, False, self._ended, infos
 
@@ -197,7 +197,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         if self._game is None or self._playing != self._next_red:
             self._playing = self._next_red
             self._game = CyborgGame(self._package, self._playing, self.green_agent, self.scenario)
-            self._recorder = Recorder(self._game) if self._record else None
+            self._recorder = self._make_recorder(self._game) if self._make_recorder else None
         assert self._seed is not None
         words = np.random.SeedSequence([self._seed, self._episode]).generate_state(2, np.uint64)
         seed = self._seed if self._episode == 0 else int(words[0]) << 64 | int(words[1])

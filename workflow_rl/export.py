@@ -8,13 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.config import is_incident
 from workflow_rl.errors import UserError
 from workflow_rl.evaluate_command import CHAMPION, edition_of, policy_path
 from workflow_rl.evaluation import EXPERT, REFERENCE_POLICIES
 from workflow_rl.policy_evaluation import workflows_of_policy
 from workflow_rl.policy_file import check_edition, load_policy, policy_content
 from workflow_rl.run_store import tensor_bytes, write_atomically
-from workflow_rl.takeover import is_incident
 from workflow_rl.workflow import unit_types
 
 PACKAGE = Path(__file__).parent

@@ -21,11 +21,11 @@ from scipy.stats import t
 
 from workflow_rl.collect import derive_seeds
 from workflow_rl.compliance import Obedience
-from workflow_rl.config import SearchConfig, TrainConfig, make_config
+from workflow_rl.config import SearchConfig, TrainConfig, is_incident
 from workflow_rl.errors import UserError
 from workflow_rl.order_gp import Order
+from workflow_rl.presets import make_config
 from workflow_rl.ranking import CONFIDENCE, PairEffect, Posterior
-from workflow_rl.takeover import is_incident
 from workflow_rl.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds

@@ -12,6 +12,7 @@ import numpy as np
 
 from workflow_rl.blue import Policy, view_of
 from workflow_rl.cyborg_env import CyborgVectorEnv
+from workflow_rl.cyborg_recorder import Recorder
 from workflow_rl.cyborg_sim import load_cyborg
 from workflow_rl.errors import UserError
 from workflow_rl.game import check_seed
@@ -66,7 +67,7 @@ def live_lockstep(
         options = {"red_agent": red, "green_agent": green, "edition": package.edition, "cyborg_path": cyborg_path}
         found = ReplayResult()
         size = min(jobs, len(seeds))
-        plain = CyborgVectorEnv(size, max_steps=None, record=True, **options)
+        plain = CyborgVectorEnv(size, max_steps=None, recorder=Recorder, **options)
         with closing(with_view(plain, view_of(blues[blue]))) as envs:
             for first in range(0, len(seeds), envs.num_envs):
                 some = seeds[first : first + envs.num_envs]

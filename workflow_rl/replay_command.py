@@ -6,12 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.config import check_jobs
+from workflow_rl.config import check_jobs, parse_takeover
 from workflow_rl.printing import progress
 from workflow_rl.replay import ReplayResult, replay
 from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.takeover import parse_takeover
 from workflow_rl.traces import Trace, load_trace
 
 

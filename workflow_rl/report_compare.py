@@ -6,11 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.config import opponent_words
 from workflow_rl.report_data import report_data
 from workflow_rl.report_figures import GREY, PALETTE, Figure
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.runs_command import best_row, compare_runs
-from workflow_rl.takeover import opponent_words
 
 
 def comparison(paths: list[Path], answers: dict[str, str]) -> str:

@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.compliance import Obedience
-from workflow_rl.config import (
-    SEARCH_FIELDS,
-    TASK_FIELDS,
-    TrainConfig,
-    config_to_json,
-    make_config,
-)
+from workflow_rl.config import SEARCH_FIELDS, TrainConfig, config_to_json
 from workflow_rl.errors import UserError
 from workflow_rl.finalists import LENGTHS, Finalist, Finished, finalists_in, settle
+from workflow_rl.presets import TASK_FIELDS, make_config
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.report_figures import CURVES
 from workflow_rl.run_store import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_rl.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
+from workflow_rl.config import opponent_words
 from workflow_rl.report_arrows import arrows
 from workflow_rl.report_figures import CURVES, figures, has_curve
 from workflow_rl.report_page import compose, escape, plot, table
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.story import VERDICTS
-from workflow_rl.takeover import opponent_words
 
 
 def page(data: dict[str, Any], answer: list[str]) -> str:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.config import SearchConfig, check_jobs, make_search_config
+from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.errors import UserError
 from workflow_rl.executor import Executor
 from workflow_rl.finalists import LENGTHS
+from workflow_rl.presets import make_search_config
 from workflow_rl.run_store import Run, new_run_directory, read_result, read_search_config
 from workflow_rl.search_evaluation import check_search
 from workflow_rl.worker_pool import WorkerPool

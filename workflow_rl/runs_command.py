@@ -6,6 +6,7 @@ import fcntl
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.config import opponent_words
 from workflow_rl.errors import UserError
 from workflow_rl.run_store import (
     SEARCH,
@@ -17,7 +18,6 @@ from workflow_rl.run_store import (
     read_events,
     read_search_config,
 )
-from workflow_rl.takeover import opponent_words
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:

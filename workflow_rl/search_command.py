@@ -9,8 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from workflow_rl.config import check_jobs, make_search_config
+from workflow_rl.config import check_jobs
 from workflow_rl.errors import UserError
+from workflow_rl.presets import make_search_config
 from workflow_rl.printing import say
 from workflow_rl.search_view import SearchView
 

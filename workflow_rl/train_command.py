@@ -10,15 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.config import (
-    AGAINST,
-    NO_SEARCH,
-    PRESET_WORDS,
-    PRESETS,
-    SEARCH_FIELDS,
-    TASK_FIELDS,
-    TrainConfig,
-)
+from workflow_rl.config import SEARCH_FIELDS, TrainConfig
+from workflow_rl.presets import AGAINST, NO_SEARCH, PRESET_WORDS, PRESETS, TASK_FIELDS
 from workflow_rl.printing import too_good
 
 PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())

@@ -8,12 +8,11 @@ import torch
 
 from workflow_rl.backends import Backend, check_backend
 from workflow_rl.collect import asks_teacher, workflows_of
-from workflow_rl.config import TrainConfig
+from workflow_rl.config import TrainConfig, is_incident, parse_takeover
 from workflow_rl.errors import UserError
 from workflow_rl.policy_file import PolicyFile, load_policy
 from workflow_rl.scenario import check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.takeover import is_incident, parse_takeover
 from workflow_rl.views import View
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from workflow_rl.config import parse_takeover
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import REFERENCE_POLICIES
 from workflow_rl.scenario import RED_AGENTS, check_choice
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.story import N_EPISODES, SEED, Episodes, Story, story_of_trace
-from workflow_rl.takeover import parse_takeover
 from workflow_rl.traces import load_trace
 
 CHOICES = ("median", "best", "worst", "violation")

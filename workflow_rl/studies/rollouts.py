@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.compliance import Obedience
-from workflow_rl.config import make_config
+from workflow_rl.presets import make_config
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.statistics import summary

@@ -15,9 +15,10 @@ import torch
 
 from workflow_rl.collect import Collector
 from workflow_rl.compliance import Obedience
-from workflow_rl.config import TrainConfig, make_config
+from workflow_rl.config import TrainConfig
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.policy_evaluation import Evaluation
+from workflow_rl.presets import make_config
 from workflow_rl.run_store import Run
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.studies.games import play_games
