@@ -14,181 +14,35 @@ PACKAGE = ROOT / "workflow_rl"
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
-# Who may import whom inside the package, downwards only.
-ALLOWED = {
-    "parallel_train_workflow_rl": {"cli", "run_search"},
-    "cli": {
-        "playbook_command",
-        "", "backends", "bench_command", "command_options", "config", "errors", "evaluate_command", "export",
-        "printing", "replay_command", "report_command", "run_store", "runs_command", "scenario", "search_command",
-        "study_command",
-        "search_view", "tensorboard_log", "train_command", "train_task", "trainer", "watch_command", "watch_view",
-    },
-    "study_command": {"command_options", "config", "errors", "printing", "scenario", "studies"},
-    "results": {"", "bench", "errors", "run_store"},
-    "studies": {
-        "takeover",
-        "collect", "compliance", "config", "engine", "env", "errors", "evaluate_command", "evaluation", "memory",
-        "parent_watch", "policy_evaluation", "results", "run_store", "sb3_env", "scenario", "scenario_file", "studies",
-        "trainer", "views", "workflow",
-    },
-    "search_command": {
-        "cluster", "config", "errors", "printing", "report_command", "run_search", "search_view",
-    },
-    "run_search": {
-        "config", "errors", "executor", "finalists", "run_store", "search_evaluation", "worker_pool",
-        "workflow_search",
-    },
-    "cluster": {"config", "errors", "executor", "remote_training", "run_store"},
-    "remote_training": {
-        "config", "engine", "errors", "executor", "policy_file", "run_store", "worker",
-    },
-    "executor": {"config"},
-    "bench_command": {
-        "backends", "bench", "bench_cyborg", "bench_search", "bench_train", "command_options", "config", "printing",
-        "scenario",
-    },
-    "command_options": set(),
-    "report_command": {
-        "compliance", "errors", "policy_evaluation", "policy_file", "report_compare", "report_data", "report_paper",
-        "report_sections", "run_store", "scenario", "search_view", "story",
-    },
-    "report_compare": {"takeover", "report_data", "report_figures", "report_page", "runs_command"},
-    "report_arrows": {"report_page"},
-    "report_sections": {
-        "report_arrows",
-        "takeover", "printing", "report_figures", "report_page", "scenario", "scenario_file", "search_view", "story",
-    },
-    "report_paper": {"errors", "report_figures", "run_store"},
-    "report_page": {"scenario_file", "story"},
-    "report_figures": {"compliance"},
-    "report_data": {
-        "compliance", "config", "errors", "finalists", "ranking", "report_figures", "run_store", "runs_command",
-        "workflow",
-    },
-    "watch_command": {
-        "takeover",
-        "errors", "evaluate_command", "evaluation", "policy_file", "report_command", "report_data", "scenario",
-        "scenario_file", "story", "traces",
-    },
-    "watch_view": {"compliance", "scenario", "scenario_file", "story"},
-    "story": {
-        "compliance", "engine", "env", "errors", "evaluation", "game", "replay", "scenario", "scenario_file", "traces",
-        "views", "workflow",
-    },
-    "printing": {"limits", "compliance"},
-    "replay_command": {
-        "takeover",
-        "config", "cyborg_sim", "evaluate_command", "lockstep", "printing", "replay", "scenario",
-        "scenario_file", "traces",
-    },
-    "evaluate_command": {
-        "takeover",
-        "backends", "cyborg_sim", "errors", "evaluation", "policy_evaluation", "policy_file", "scenario",
-        "scenario_file",
-    },
-    "export": {
-        "errors", "evaluate_command", "evaluation", "policy_evaluation", "policy_file", "run_store", "takeover",
-        "workflow",
-    },
-    "exported_agent": set(),  # goes out into the world alone
-    "bench_cyborg": {"bench", "config", "cyborg_env", "cyborg_sim", "errors", "game", "trainer"},
-    "lockstep": {
-        "takeover",
-        "cyborg_env", "cyborg_sim", "errors", "evaluation", "game", "replay", "scenario", "scenario_file",
-        "traces", "views",
-    },
-    "train_command": {"printing", "compliance", "config"},
-    "runs_command": {"takeover", "errors", "run_store"},
-    "search_view": {"takeover", "compliance", "printing"},
-    "bench_search": {"bench", "config", "errors", "order_gp", "search", "workflow", "workflow_table"},
-    "workflow_table": {"compliance", "errors", "order_gp", "ranking", "run_store", "search"},
-    "workflow_search": {
-        "compliance", "config", "errors", "executor", "finalists", "order_gp", "ranking", "run_store", "search",
-        "search_evaluation", "search_result", "trainer", "workflow",
-    },
-    "search_evaluation": {"collect", "compliance", "config", "ranking", "search", "train_task", "workflow"},
-    "search_result": {"backends", "config", "finalists", "policy_evaluation", "ranking", "run_store", "trainer"},
-    "finalists": {"collect", "compliance", "config", "errors", "order_gp", "ranking", "takeover", "workflow"},
-    "ranking": {"compliance", "order_gp"},
-    "search": {"config", "errors", "order_gp"},
-    "order_gp": set(),
-    "worker_pool": {"config", "errors", "executor"},
-    "worker": {"config", "errors", "parent_watch", "run_store", "trainer"},
-    "parent_watch": set(),
-    "bench_train": {"bench", "collect", "config", "env", "errors", "rollout", "sb3_env", "trainer"},
-    "trainer": {
-        "compliance", "limits",
-        "backends", "collect", "config", "errors", "improve", "policy", "policy_evaluation", "policy_file",
-        "ppo", "run_store", "teacher", "views", "workflow",
-    },
-    "policy_evaluation": {
-        "limits",
-        "backends", "collect", "compliance", "config", "errors", "evaluation", "fresh_games", "game", "policy_file",
-        "ppo", "views", "workflow",
-    },
-    "fresh_games": {
-        "takeover",
-        "backends", "collect", "compliance", "evaluation", "ppo", "scenario", "workflow",
-    },
-    "tensorboard_log": set(),
-    "policy_file": {"guard", "errors", "policy", "run_store", "scenario_file", "views"},
-    "run_store": {"config", "errors", ""},
-    "collect": {
-        "guard", "takeover",
-        "backends", "buffer", "compliance", "config", "game", "memory", "ppo", "rollout", "scenario",
-        "scenario_file", "teacher", "views", "workflow",
-    },
-    "ppo": {"scenario_file", "guard", "buffer", "config", "policy", "views"},
-    "buffer": {"compliance", "engine", "rollout"},
-    "policy": {"guard", "rollout", "views"},
-    "rollout": {"guard", "compliance", "engine", "memory", "teacher"},
-    "views": {"config", "engine", "errors", "game", "memory", "scenario", "scenario_file"},
-    "train_task": {
-        "takeover", "backends", "collect", "config", "errors", "policy_file", "scenario", "scenario_file", "views",
-    },
-    "improve": {"config", "engine", "errors", "memory", "run_store", "scenario", "scenario_file", "teacher"},
-    "teacher": {"engine", "expert", "memory"},
-    "expert": {"engine", "memory"},
-    "guard": {"compliance", "engine", "game", "scenario", "views"},
-    "limits": set(),
-    "playbook_command": {"command_options", "evaluate_command", "playbook", "printing", "scenario"},
-    "playbook": {"compliance", "env", "evaluation", "game", "scenario", "views", "workflow"},
-    "takeover": {"errors"},
-    "memory": {"engine"},
-    "compliance": {"engine", "scenario"},
-    "workflow": {"errors", "scenario_file"},
-    "config": {"takeover", "errors"},
-    "sb3_env": set(),
-    "bench": {"cyborg_sim", "engine", "env", "errors", "scenario_file"},
-    "evaluation": {
-        "takeover", "backends", "config", "engine", "errors", "expert", "game", "scenario", "scenario_file", "views",
-    },
-    "backends": {"config", "cyborg_env", "cyborg_sim", "env", "errors", "scenario"},
-    "cyborg_env": {
-        "takeover",
-        "config", "cyborg_processes", "cyborg_recorder", "cyborg_sim", "engine", "errors", "game", "scenario",
-        "scenario_file",
-    },
-    "cyborg_processes": {"errors", "parent_watch"},
-    "cyborg_recorder": {"cyborg_sim", "scenario", "traces"},
-    "cyborg_sim": {"cyborg_scenario", "errors", "scenario", "scenario_file"},
-    "cyborg_scenario": {"scenario"},
-    "replay": {"takeover", "engine", "meander_check", "scenario", "traces"},
-    "meander_check": {"scenario", "traces"},
-    "traces": {"errors", "scenario"},
-    "env": {"game", "scenario", "scenario_file"},
-    "game": {"takeover", "engine", "errors", "scenario", "scenario_file"},
-    "engine": {"engine", "scenario"},
-    "scenario_file": {"errors", "scenario"},
-    "scenario": {"errors"},
-    "registration": set(),
-    "errors": set(),
-    "": {
-        "backends", "buffer", "config", "cyborg_env", "env", "errors", "policy", "policy_file", "ppo", "registration",
-        "scenario_file", "search", "trainer", "workflow", "run_search",
-    },
+# The rooms of the house, and which rooms each may look into beside its own and the root; downwards only.
+ROOMS = {
+    "root": "config errors presets run_store",
+    "engine": "engine scenario scenario_file",
+    "envs": """backends blue cyborg_env cyborg_processes cyborg_scenario cyborg_sim env game memory parent_watch
+        registration sb3_env takeover views""",
+    "fidelity": "cyborg_recorder lockstep meander_check replay traces",
+    "training": """buffer collect compliance fresh_games guard limits policy policy_evaluation policy_file ppo rollout
+        scores tensorboard_log train_task trainer workflow""",
+    "defenders": "evaluate_command evaluation expert export exported_agent improve playbook teacher",
+    "search": """cluster executor finalists order_gp ranking remote_training run_search search search_evaluation
+        search_result worker worker_pool workflow_search""",
+    "report": """answer report_arrows report_command report_compare report_data report_figures report_page report_paper
+        report_sections runs_command story""",
+    "studies": "bench bench_cyborg bench_search bench_train results studies workflow_table",
+    "cli": """bench_command cli command_options playbook_command printing replay_command search_command search_view
+        study_command train_command watch_command watch_view""",
+    "package": "parallel_train_workflow_rl",
+}
+BELOW = {
+    "root": "", "engine": "", "envs": "engine", "fidelity": "engine envs", "training": "engine envs",
+    "defenders": "engine envs training", "search": "engine envs training",
+    "report": "engine envs fidelity training defenders search", "studies": "engine envs training defenders search",
+    "cli": "engine envs fidelity training defenders search report studies package",
+    "package": "engine envs training search cli",
 }  # fmt: skip
+# The expert is asked inside the compiled rollout: known, and to be cut.
+UPWARDS = {("collect", "teacher"), ("rollout", "teacher"), ("trainer", "teacher"), ("trainer", "improve")}
+HOME = {module: name for name, modules in ROOMS.items() for module in modules.split()} | {"": "package"}
 # Which room may hold which library.
 LIBRARIES = {
     "numba": {"engine"},
@@ -230,6 +84,7 @@ def room(path: Path) -> str:
 
 
 def imported(path: Path) -> set[str]:
+    """Modules that a file imports, also late ones."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -239,12 +94,30 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+def own_imports(path: Path) -> set[str]:
+    """Modules of the package that a file imports; the package itself, for its version, is the empty name."""
+    own = {name for name in imported(path) if name.split(".")[0] == "workflow_rl"}
+    return {name.split(".")[1] if "." in name else "" for name in own} - {room(path)}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_downwards(path: Path) -> None:
-    for name in imported(path):
-        if name.split(".")[0] == "workflow_rl":
-            target = name.split(".")[1] if "." in name else ""
-            assert target in ALLOWED[room(path)], f"{room(path) or 'the package'} must not import {name}"
+    own = room(path)
+    allowed = {HOME[own], "root", *BELOW[HOME[own]].split()}
+    for target in own_imports(path):
+        if target and (own, target) not in UPWARDS:
+            assert HOME[target] in allowed, f"{own} ({HOME[own]}) must not import {target} ({HOME[target]})"
+
+
+def test_no_import_leads_back_to_where_it_came_from() -> None:
+    needs = {room(path): set[str]() for path in FILES if room(path)}
+    for path in FILES:
+        if room(path):
+            needs[room(path)] |= own_imports(path) - {""}
+    while needs:
+        free = {name for name, others in needs.items() if not others & needs.keys()}
+        assert free, f"these import each other in a circle: {sorted(needs)}"
+        needs = {name: others for name, others in needs.items() if name not in free}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

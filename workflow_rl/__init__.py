@@ -39,7 +39,7 @@ _HOMES = {
     "TrainConfig": "config",
     "Workflow": "workflow",
     "load_policy": "policy_file",
-    "make_config": "config",
+    "make_config": "presets",
     "train_workflow": "trainer",
     "ParallelEnvWrapper": "backends",
     "UserError": "errors",
