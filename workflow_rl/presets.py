@@ -62,7 +62,7 @@ _OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_targ
 INCIDENT: dict[str, dict[str, Any]] = {
     "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
     "search": _INCIDENT | _OBEDIENT | {"epochs": 10},
-    "general": _INCIDENT | {"max_episodes": 1400},
+    "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
 INCIDENT_FINALISTS = 4  # of a search: more priorities matter there
 PRESET_WORDS = {

@@ -146,7 +146,7 @@ def _free(files: Files) -> str:
     """Defenders without an order at several takeovers, and two orders on CybORG."""
     found, cyborg = files.figures("incidents_general"), files.figures("incidents_cyborg")
     words = {
-        "incidents": "trained with takeovers after 0 to 60 steps",
+        "incidents": "trained with takeovers after 0 to 60 steps, half of the games after 0",
         "challenge": "trained for the challenge",
         "champion": "champion",
     }
