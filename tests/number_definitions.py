@@ -130,7 +130,7 @@ DEFINITIONS = {
         f"strength is {TrainConfig.alignment_lambda:.0f}": A_SETTING,
         "with 40 red": THROWN_AWAY,
     },
-    "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of the three and four types that red takes"},
+    "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of three and of four unit types"},
     "docs/incidents.md": {"each step costs 10 points": THE_GAME, "a user host 0.1": THE_GAME},
     "docs/decisions/0014-finalists.md": {
         f"of {TrainConfig.warm_updates} updates": A_SETTING,

@@ -123,7 +123,7 @@ class SearchConfig:
     finish: bool = _setting(True, "Train the finalists to the end, and twice as long; the verdict is theirs.")
     finalists: int = _setting(3, "The best workflow, and the best ones with a priority reversed; in incidents 4.")
     finish_episodes: int = _setting(
-        0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 300."
+        0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250."
     )
     in_flight: int = _setting(
         2, "Evaluations under way when the next one is chosen, part of the result; 0: as many as there is room for."

@@ -1,7 +1,7 @@
 """The second stage of a search: which workflows are trained to the end, and what their trainings say.
 
-The finalists are the best workflow of the first stage and, for each of the priorities that seem to matter most, the
-workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from scratch,
+The finalists are the best workflow of the first stage and, for those of its priorities whose reversal seems to cost
+most, the workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from scratch,
 once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the difference in return
 between the best finalist that has it and the best one that reverses it. It matters if that difference is clear after
 both lengths, and the longer trainings have kept at least half of it.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from workflow_rl.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds
 FINISH_EPISODES = {"bline": 350, "": 1000}  # by opponent; "" is any other
-FINISH_INCIDENT = 300  # in incidents, where effects are large
+FINISH_INCIDENT = 250  # in incidents, where effects are large
 LENGTHS = (1, 2)  # times as long
 LEARNING = (
     "lr", "entropy", "anneal", "epochs", "minibatch", "gamma", "clip", "gae_lambda", "normalise_advantages",
@@ -49,17 +49,18 @@ class Finalist:
 
 
 def choose_finalists(posterior: Posterior, threshold: float, number: int) -> list[Finalist]:
-    """The best workflow, and the best ones with the priorities reversed that seem to matter most."""
+    """The best workflow, and the best ones with a priority of it reversed: those whose reversal seems to cost most."""
     best = posterior.ranking(threshold)[0].order
     orders = list(permutations(posterior.items))
     means = dict(zip(orders, posterior.gp.predict(orders)[0].tolist(), strict=True))
-    found = [Finalist(best)]
-    for effect in posterior.pair_effects():
-        first, second = sorted((effect.first, effect.second), key=best.index)
+    rivals = []
+    for first, second in combinations(best, 2):
         reversed_ = [order for order in orders if order.index(second) < order.index(first)]
-        rival = max(reversed_, key=lambda order: (means[order], order))
-        if len(found) < number and rival not in [one.order for one in found]:
-            found.append(Finalist(rival, (first, second)))
+        rivals.append(Finalist(max(reversed_, key=lambda order: (means[order], order)), (first, second)))
+    found = [Finalist(best)]
+    for rival in sorted(rivals, key=lambda one: means[one.order]):
+        if len(found) < number and rival.order not in [one.order for one in found]:
+            found.append(rival)
     return found
 
 

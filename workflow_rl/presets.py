@@ -61,7 +61,7 @@ _INCIDENT: dict[str, Any] = {
 _OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
 INCIDENT: dict[str, dict[str, Any]] = {
     "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
-    "search": _INCIDENT | _OBEDIENT | {"epochs": 10, "kept_target": 0.985},  # shorter trainings, so more of a margin
+    "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # shorter trainings, so more of a margin
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
 INCIDENT_FINALISTS = 4  # of a search: more priorities matter there
