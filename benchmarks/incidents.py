@@ -1,4 +1,4 @@
-"""Incidents: ``python -m benchmarks.incidents search|regret|strategies|general|cyborg``, alone on the machine.
+"""Incidents: ``python -m benchmarks.incidents search|regret|strategies|general|cyborg|lockstep``, alone on the machine.
 
 * search: the default search in incidents against both red agents, beside the tables of all orders.
 * regret: GP-UCB, random search and round-robin on those tables, 100 simulated searches each.
@@ -6,6 +6,7 @@
 * general: a policy without an order, trained with takeovers after 0 to 60 steps, beside the champion and a policy that
   was trained for the challenge.
 * cyborg: the best and the worst order against B_line on genuine CybORG, beside the engine.
+* lockstep: live games of genuine CybORG with takeovers, every step compared with the engine.
 
 Needs the tables: ``python -m benchmarks.workflow_table bline 30`` and ``meander 40``. Writes incidents_NAME.json.
 """
@@ -118,7 +119,19 @@ def cyborg(folder: str) -> dict[str, Any]:
     return figures
 
 
-PARTS = {"search": searches, "regret": regret, "strategies": strategies, "general": general, "cyborg": cyborg}
+def lockstep(_: str) -> dict[str, Any]:
+    """Games of all red agents, three blues and both greens, taken over after 0 to 60 steps."""
+    return run("replay", "--live", "300", "--takeover", "0-60", "--seed", "7")
+
+
+PARTS = {
+    "search": searches,
+    "regret": regret,
+    "strategies": strategies,
+    "general": general,
+    "cyborg": cyborg,
+    "lockstep": lockstep,
+}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

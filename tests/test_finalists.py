@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.test_ranking import ITEMS, evaluated, some_orders
@@ -20,7 +21,8 @@ from workflow_rl.finalists import (
     settle,
 )
 from workflow_rl.presets import make_config, make_search_config
-from workflow_rl.ranking import Posterior
+from workflow_rl.ranking import Evaluated, Posterior
+from workflow_rl.workflow_table import FOLLOWED
 
 BEST = ("enterprise", "op_server", "user", "defender", "op_host")
 RIVAL = ("op_server", "user", "enterprise", "defender", "op_host")
@@ -59,6 +61,26 @@ def test_the_finalists_are_the_best_and_the_best_with_each_of_the_largest_priori
     means = dict(zip(reversed_, posterior.gp.predict(reversed_)[0].tolist(), strict=True))
     assert means[rivals[0].order] == max(means.values())
     assert choose_finalists(posterior, 0.95, 1) == [best]
+
+
+def test_a_priority_that_helps_in_some_orders_and_hurts_in_others_gets_its_rival_all_the_same() -> None:
+    """User before enterprise is worth two points with the server first and costs two with the server last."""
+
+    def value(order: tuple[str, ...]) -> float:
+        server, enterprise, user = (order.index(name) for name in ("op_server", "enterprise", "user"))
+        helps = 1 if server < min(enterprise, user) else -1 if server > max(enterprise, user) else 0
+        return 20.0 * (server < enterprise) + 8.0 * (server < user) + 2.0 * helps * (user < enterprise)
+
+    noise = np.random.default_rng(3).normal(0.0, 0.05, (40, 2))
+    found = [
+        Evaluated(order, tuple(value(order) + noise[i]), (0.1, 0.1), FOLLOWED)
+        for i, order in enumerate(some_orders(40))
+    ]
+    best, *rivals = choose_finalists(Posterior(ITEMS, found), 0.95, 4)
+    assert value(best.order) == 30.0
+    assert [set(rival.pair) for rival in rivals] == [
+        {"op_server", "enterprise"}, {"op_server", "user"}, {"user", "enterprise"},
+    ]  # fmt: skip
 
 
 def test_a_priority_matters_if_its_effect_is_clear_after_both_lengths_and_stays(posterior: Posterior) -> None:

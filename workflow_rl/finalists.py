@@ -1,10 +1,10 @@
 """The second stage of a search: which workflows are trained to the end, and what their trainings say.
 
 The finalists are the best workflow of the first stage and, for those of its priorities whose reversal seems to cost
-most, the workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from scratch,
-once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the difference in return
-between the best finalist that has it and the best one that reverses it. It matters if that difference is clear after
-both lengths, and the longer trainings have kept at least half of it.
+most, the workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from
+scratch, once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the difference in
+return between the best finalist that has it and the best one that reverses it. It matters if that difference is clear
+after both lengths, and the longer trainings have kept at least half of it.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def _searched(files: Files) -> str:
 
 def _free(files: Files) -> str:
     """Defenders without an order at several takeovers, and two orders on CybORG."""
-    found, cyborg = files.figures("incidents_general"), files.figures("incidents_cyborg")
+    found, cyborg, steps = (files.figures(f"incidents_{name}") for name in ("general", "cyborg", "lockstep"))
     words = {
         "incidents": "trained with takeovers after 0 to 60 steps, half of the games after 0",
         "challenge": "trained for the challenge",
@@ -163,5 +163,7 @@ def _free(files: Files) -> str:
     return (
         f"**Without an order**, mean return over {LENGTHS[-1]} steps by takeover:\n\n"
         + table(["", "defender", *(str(k) for k in found["takeovers"])], rows)
-        + f"\n**On genuine CybORG**, takeover after 30 steps, {cyborg['cyborg_episodes']} games each: {checked}.\n\n"
+        + f"\n**On genuine CybORG**, takeover after 30 steps, {cyborg['cyborg_episodes']} games each: {checked}. "
+        f"In {steps['episodes']} live games with takeovers after 0 to 60 steps, {steps['mismatched_steps']} of {steps['steps']:,} steps "
+        "differ between CybORG and the engine.\n\n"
     )
