@@ -16,6 +16,7 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl import bench_search
 from workflow_rl.bench_search import best_observed, chosen, large_objective, simulate, table_objective
 from workflow_rl.compliance import Obedience
+from workflow_rl.limits import limit_of
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.search import make_search
@@ -254,3 +255,21 @@ def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_m
     assert all(name.split(",").index("enterprise") < name.split(",").index("user") for name in equals)
     untaken = [pair for pair in pairs if {pair["first"], pair["second"]} & {"defender", "op_host"}]
     assert max(pair["effect"] for pair in untaken) < 0.1 * pairs[0]["effect"]
+
+
+def test_in_incidents_every_order_of_the_stored_table_is_kept_and_none_is_better_than_its_limit() -> None:
+    stored = json.loads((RESULTS / "workflow_table_bline_30.json").read_text("utf-8"))["figures"]["table"]
+    own = read_table(RESULTS / "workflow_table_bline_30.json")
+    assert own.returns.shape == (6, 5)
+    assert min(map(min, stored["kept"])) >= 0.95
+    assert min(map(min, stored["compliance"])) >= 0.98
+    limits = [limit_of(order, "bline", "current", "30", 100) or 0.0 for order in stored["workflows"]]
+    assert all(0 < limit - mean <= 12 for limit, mean in zip(limits, own.truth.tolist(), strict=True))
+    assert np.argsort(limits).tolist() == np.argsort(own.truth).tolist()  # the six rank as they do exactly
+
+
+def test_in_incidents_of_meander_every_order_of_the_stored_table_is_kept() -> None:
+    stored = json.loads((RESULTS / "workflow_table_meander_40.json").read_text("utf-8"))["figures"]
+    assert len(stored["table"]["workflows"]) == stored["tasks"] == 24  # five workflows each
+    assert min(map(min, stored["table"]["kept"])) >= 0.95
+    assert stored["followed"] == stored["trainings"] == 72
