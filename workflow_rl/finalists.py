@@ -1,10 +1,10 @@
 """The second stage of a search: which workflows are trained to the end, and what their trainings say.
 
 The finalists are the best workflow of the first stage and, for those of its priorities whose reversal seems to cost
-most, the workflow that is expected to be best with that priority reversed. Each is trained ``replicates`` times from
-scratch, once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the difference in
-return between the best finalist that has it and the best one that reverses it. It matters if that difference is clear
-after both lengths, and the longer trainings have kept at least half of it.
+most, the best workflow in which one type is moved so that the priority is reversed. Each is trained ``replicates``
+times from scratch, once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the
+difference in return between the best finalist that has it and the best one that reverses it. It matters if that
+difference is clear after both lengths, and the longer trainings have kept at least half of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +51,30 @@ class Finalist:
 def choose_finalists(posterior: Posterior, threshold: float, number: int) -> list[Finalist]:
     """The best workflow, and the best ones with a priority of it reversed: those whose reversal seems to cost most."""
     best = posterior.ranking(threshold)[0].order
-    orders = list(permutations(posterior.items))
-    means = dict(zip(orders, posterior.gp.predict(orders)[0].tolist(), strict=True))
-    rivals = []
-    for first, second in combinations(best, 2):
-        reversed_ = [order for order in orders if order.index(second) < order.index(first)]
-        rivals.append(Finalist(max(reversed_, key=lambda order: (means[order], order)), (first, second)))
-    found = [Finalist(best)]
-    for rival in sorted(rivals, key=lambda one: means[one.order]):
-        if len(found) < number and rival.order not in [one.order for one in found]:
-            found.append(rival)
+    rivals: dict[Order, tuple[float, Finalist]] = {}
+    for pair in combinations(best, 2):
+        orders = reversals(best, *pair)
+        mean, order = max(zip(posterior.gp.predict(orders)[0].tolist(), orders, strict=True))
+        rivals.setdefault(order, (mean, Finalist(order, pair)))
+    ranked = sorted(rivals.values(), key=lambda rival: rival[0])
+    return [Finalist(best), *(finalist for _, finalist in ranked[: number - 1])]
+
+
+def reversals(order: Order, first: str, second: str) -> list[Order]:
+    """Orders in which one of the two items is moved to the other side of the other one, and nothing else is.
+
+    So what such an order loses is not owed to priorities that have nothing to do with the two.
+
+    >>> reversals(("a", "b", "c"), "a", "b")
+    [('b', 'a', 'c'), ('b', 'c', 'a')]
+    """
+    found = []
+    for moved in (first, second):
+        rest = [item for item in order if item != moved]
+        for place in range(len(order)):
+            candidate = (*rest[:place], moved, *rest[place:])
+            if candidate.index(second) < candidate.index(first) and candidate not in found:
+                found.append(candidate)
     return found
 
 

@@ -64,7 +64,7 @@ INCIDENT: dict[str, dict[str, Any]] = {
     "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # shorter trainings, so more of a margin
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
-INCIDENT_FINALISTS = 4  # of a search: more priorities matter there
+INCIDENT_FINALISTS = 5  # of a search: more priorities matter there
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
