@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from workflow_rl.finalists import (
     finalists_event,
     finalists_in,
     judge,
+    reversals,
     settle,
 )
 from workflow_rl.presets import make_config, make_search_config
@@ -57,10 +59,23 @@ def test_the_finalists_are_the_best_and_the_best_with_each_of_the_largest_priori
         first, second = rival.pair
         assert best.order.index(first) < best.order.index(second)
         assert rival.order.index(second) < rival.order.index(first)
-    reversed_ = [order for order in some_orders(120) if order.index("user") < order.index("enterprise")]
-    means = dict(zip(reversed_, posterior.gp.predict(reversed_)[0].tolist(), strict=True))
+    moved = reversals(best.order, *PAIR)
+    means = dict(zip(moved, posterior.gp.predict(moved)[0].tolist(), strict=True))
     assert means[rivals[0].order] == max(means.values())
     assert choose_finalists(posterior, 0.95, 1) == [best]
+
+
+def test_a_rival_differs_from_the_best_by_one_type_that_was_moved() -> None:
+    """So a bad order that the process has not seen through is never compared in the name of some pair."""
+    for first, second in combinations(BEST, 2):
+        orders = reversals(BEST, first, second)
+        assert len(set(orders)) == len(orders) >= 2 * (BEST.index(second) - BEST.index(first)) - 1
+        for order in orders:
+            assert order.index(second) < order.index(first)
+            assert any(
+                [name for name in order if name != moved] == [name for name in BEST if name != moved]
+                for moved in (first, second)
+            )
 
 
 def test_a_priority_that_helps_in_some_orders_and_hurts_in_others_gets_its_rival_all_the_same() -> None:
