@@ -23,12 +23,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import write_result
-from workflow_rl.compliance import type_masks
 from workflow_rl.config import is_incident
-from workflow_rl.env import CageVectorEnv
 from workflow_rl.presets import make_config
 from workflow_rl.run_store import commit
-from workflow_rl.scenario_file import load_scenario
+from workflow_rl.taken import taken_types
 from workflow_rl.trainer import train_workflow
 from workflow_rl.workflow import unit_types
 from workflow_rl.workflow_table import table_from_json
@@ -49,24 +47,9 @@ def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
     return {"workflow": order, "seed": seed} | {name: getattr(result, name) for name in COLUMNS}
 
 
-def taken_types(red: str, takeover: str) -> list[str]:
-    """Unit types of which a host was ever compromised in 4,000 games, half of them without defence."""
-    scenario = load_scenario()
-    taken: set[int] = set()
-    for idle in (True, False):
-        envs = CageVectorEnv(2000, red_agent=red, takeover=takeover)
-        envs.reset(seed=7)
-        rng = np.random.default_rng(7)
-        for _ in range(100):
-            actions = np.zeros(2000, int) if idle else rng.integers(scenario.n_actions, size=2000)
-            taken |= set(np.flatnonzero(envs.step(actions)[4]["compromised_before"].any(axis=0)).tolist())
-    masks = type_masks(scenario)
-    return [scenario.unit_types[i] for i, mask in enumerate(masks) if any(int(mask) >> host & 1 for host in taken)]
-
-
 def main(red: str, takeover: str = "0") -> None:
     """Makes what is missing, then the result."""
-    incident, taken = is_incident(takeover), taken_types(red, takeover)
+    incident, taken = is_incident(takeover), list(taken_types(red, "current", takeover))
     kind, asked = (f"{red}_{takeover}", f"{red} {takeover}") if incident else (red, red)
     name, orders = f"workflow_table_{kind}", [",".join(p) for p in permutations(taken if incident else unit_types())]
     replicates = REPLICATES[takeover]

@@ -22,7 +22,7 @@ ROOMS = {
         registration sb3_env takeover views""",
     "fidelity": "cyborg_recorder lockstep meander_check replay traces",
     "training": """buffer collect compliance fresh_games guard limits policy policy_evaluation policy_file ppo rollout
-        scores tensorboard_log train_task trainer workflow""",
+        scores taken tensorboard_log train_task trainer workflow""",
     "defenders": "evaluate_command evaluation expert export exported_agent improve playbook teacher",
     "search": """cluster executor finalists order_gp ranking remote_training run_search search search_evaluation
         search_result worker worker_pool workflow_search""",

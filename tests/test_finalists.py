@@ -63,6 +63,9 @@ def test_the_finalists_are_the_best_and_the_best_with_each_of_the_largest_priori
     means = dict(zip(moved, posterior.gp.predict(moved)[0].tolist(), strict=True))
     assert means[rivals[0].order] == max(means.values())
     assert choose_finalists(posterior, 0.95, 1) == [best]
+    few = choose_finalists(posterior, 0.95, 9, ("enterprise", "op_server", "user"))
+    assert len(few) == 4  # red never takes the others, so no rival is trained for them
+    assert all({*rival.pair} <= {"enterprise", "op_server", "user"} for rival in few[1:])
 
 
 def test_a_rival_differs_from_the_best_by_one_type_that_was_moved() -> None:

@@ -48,11 +48,20 @@ class Finalist:
     pair: tuple[str, ...] = ()
 
 
-def choose_finalists(posterior: Posterior, threshold: float, number: int) -> list[Finalist]:
-    """The best workflow, and the best ones with a priority of it reversed: those whose reversal seems to cost most."""
+def choose_finalists(
+    posterior: Posterior, threshold: float, number: int, taken: Sequence[str] | None = None
+) -> list[Finalist]:
+    """The best workflow, and the best ones with a priority of it reversed: those whose reversal seems to cost most.
+
+    Args:
+        posterior: what the first stage found.
+        threshold: of being followed.
+        number: of finalists, at most.
+        taken: the unit types that red ever takes, between which priorities can matter; default: all.
+    """
     best = posterior.ranking(threshold)[0].order
     rivals: dict[Order, tuple[float, Finalist]] = {}
-    for pair in combinations(best, 2):
+    for pair in combinations([name for name in best if taken is None or name in taken], 2):
         orders = reversals(best, *pair)
         mean, order = max(zip(posterior.gp.predict(orders)[0].tolist(), orders, strict=True))
         rivals.setdefault(order, (mean, Finalist(order, pair)))

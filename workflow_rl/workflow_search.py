@@ -48,6 +48,7 @@ from workflow_rl.run_store import Run, read_result
 from workflow_rl.search import make_search
 from workflow_rl.search_evaluation import EVALUATION, SUGGESTION, Evaluation, training_config
 from workflow_rl.search_result import Done, search_result
+from workflow_rl.taken import taken_types
 from workflow_rl.trainer import WorkflowResult, base_config
 from workflow_rl.workflow import unit_types
 
@@ -119,7 +120,8 @@ class WorkflowSearch:
         config = self.config
         chosen = finalists_in(self.run.events())
         if not chosen:
-            chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists)
+            taken = taken_types(config.train.red_agent, config.train.edition, config.train.takeover)
+            chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists, taken)
             self.run.log(finalists_event(chosen) | {"seconds": self.seconds})
         self.say(finalists_event(chosen) | {"seconds": self.seconds})
         places = [(n, k, r) for n in reversed(LENGTHS) for k in range(len(chosen)) for r in range(config.replicates)]
