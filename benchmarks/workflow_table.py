@@ -52,7 +52,7 @@ def main(red: str, takeover: str = "0") -> None:
     incident, taken = is_incident(takeover), list(taken_types(red, "current", takeover))
     kind, asked = (f"{red}_{takeover}", f"{red} {takeover}") if incident else (red, red)
     name, orders = f"workflow_table_{kind}", [",".join(p) for p in permutations(taken if incident else unit_types())]
-    replicates = REPLICATES[takeover]
+    replicates = REPLICATES.get(takeover, 3)
     journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
     lines = journal.read_text("utf-8").splitlines(keepends=True) if journal.exists() else []

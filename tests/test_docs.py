@@ -50,7 +50,7 @@ ELSEWHERE = {
     "python -m benchmarks.workflow_table meander": "360 trainings; tests/test_ranking.py looks at the stored table",
     "python -m benchmarks.workflow_table bline 30": "30 trainings; tests/test_ranking.py looks at the stored table",
     "python -m benchmarks.workflow_table meander 40": "72 trainings; tests/test_ranking.py looks at the stored table",
-    "python -m benchmarks.incidents": "most of an hour; tests/test_takeover.py runs its commands smaller",
+    "python -m benchmarks.incidents": "half an hour; tests/test_ranking.py looks at the stored tables",
     "workflow-rl search --takeover 30": "minutes; the README has a shorter one",
     "python -m benchmarks.design": "minutes of simulated searches",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",

@@ -21,6 +21,7 @@ from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
 from workflow_rl.config import config_to_json
+from workflow_rl.presets import make_search_config
 from workflow_rl.report_arrows import arrows
 from workflow_rl.report_command import answer, gather, write_report
 from workflow_rl.report_compare import compared, row_of
@@ -311,15 +312,16 @@ def test_the_answer_shows_an_arrow_for_each_priority_that_matters_with_its_worth
         pair("op_server", "enterprise", 19.3, True), pair("op_server", "user", 12.9, True),
         pair("enterprise", "user", 5.0, True), pair("defender", "op_host", 0.2, False),
     ]  # fmt: skip
-    drawn = arrows(pairs, "defender,op_server,enterprise,user,op_host")
+    drawn = arrows(pairs, "defender,op_server,enterprise,user,op_host", 6)
     assert drawn.count("marker-end") == 3
     for word in ("+19.3", "+12.9", "+5.0", "op_server before enterprise +19.3"):
         assert word in drawn
     assert drawn.index(">op_server<") < drawn.index(">enterprise<") < drawn.index(">user<")
     assert ">defender<" not in drawn
-    assert "Where defender, op_host stand makes no clear difference" in drawn
-    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host") == ""
-    assert arrows(pairs, None) == ""
+    assert "Of defender, op_host nothing clear was found" in drawn
+    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host", 6) == ""
+    assert arrows(pairs, None, 6) == ""
+    assert arrows(pairs, "defender,op_server,enterprise,user,op_host", 5) == ""  # as the words: too few evaluations
 
 
 def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: dict[str, Any], example: Path) -> None:
@@ -770,6 +772,18 @@ def test_the_command_in_the_page_makes_the_same_settings(example: Path, tmp_path
     wanted = replace(read_config(lone), max_episodes=1, min_episodes=1, n_eval_episodes=2)
     assert read_config(tmp_path / "again") == wanted
     assert read_search_config(example).n_workflows == 20
+
+
+@pytest.mark.parametrize("given", [{}, {"finalists": 3}, {"alignment": "potential"}, {"kept_target": 0.9}])
+def test_the_command_of_an_incident_names_what_differs_from_its_own_defaults(given: dict[str, Any]) -> None:
+    config = make_search_config(takeover="30", **given)
+    words = command_of("search", config_to_json(config)).split()[2:]
+    options = {words[i][2:].replace("-", "_"): words[i + 1] for i in range(0, len(words), 2)}
+    assert options.pop("takeover") == "30"
+    kinds = {"finalists": int, "kept_target": float, "alignment": str}
+    again = make_search_config(takeover="30", **{name: kinds[name](value) for name, value in options.items()})
+    assert again == config
+    assert set(given) <= set(options)
 
 
 # ----------------------------------------------------------------------------------- several runs, figures for papers

@@ -213,12 +213,14 @@ def test_the_penalty_rises_over_an_annealed_training() -> None:
 
 
 def test_a_penalty_held_by_kept_rises_while_the_order_is_broken_and_falls_while_it_is_kept() -> None:
-    assert held(20.0, 0.94, 0.975) > 20.0
-    assert held(20.0, 1.0, 0.975) < 20.0
-    assert held(20.0, 0.975, 0.975) == 20.0
-    assert held(20.0, 0.0, 0.975) == held(20.0, 0.5, 0.975)  # one bad batch moves it by a step of bounded size
-    assert held(HELD_LIMITS[1], 0.0, 0.975) == HELD_LIMITS[1]
-    assert held(HELD_LIMITS[0], 1.0, 0.975) == HELD_LIMITS[0]
+    assert held(20.0, 0.94, 0.975, 15.0) > 20.0
+    assert held(20.0, 1.0, 0.975, 15.0) < 20.0
+    assert held(20.0, 0.975, 0.975, 15.0) == 20.0
+    assert held(20.0, 0.0, 0.975, 15.0) == held(20.0, 0.5, 0.975, 15.0)  # one bad batch moves it by a bounded step
+    assert held(HELD_LIMITS[1], 0.0, 0.975, 15.0) == HELD_LIMITS[1]
+    assert held(HELD_LIMITS[0], 1.0, 0.975, 15.0) == HELD_LIMITS[0]
+    assert held(0.0, 0.0, 0.975, 0.0) == 0.0  # who asks for no penalty gets none
+    assert held(100.0, 0.0, 0.975, 100.0) == 100.0
 
 
 def test_the_held_penalty_is_what_is_rewarded_and_survives_a_checkpoint(tmp_path: Path) -> None:
@@ -228,7 +230,7 @@ def test_the_held_penalty_is_what_is_rewarded_and_survives_a_checkpoint(tmp_path
         event = whole.step()
         assert isinstance(whole.collector, Collector)
         used = whole.collector.task.alignment_lambda
-        assert whole.multiplier == held(used, event["kept"], config.kept_target)
+        assert whole.multiplier == held(used, event["kept"], config.kept_target, config.alignment_lambda)
     assert whole.multiplier > config.alignment_lambda  # nobody keeps an order at first
     write_tensors(tmp_path / "checkpoint", whole.arrays(), whole.counters())
     again.restore(*read_tensors(tmp_path / "checkpoint"))
@@ -237,6 +239,11 @@ def test_the_held_penalty_is_what_is_rewarded_and_survives_a_checkpoint(tmp_path
     assert again.multiplier == whole.multiplier
     left, right = whole.ppo.arrays(), again.ppo.arrays()
     assert all(np.array_equal(left[name], right[name]) for name in left)
+
+
+def test_without_a_penalty_there_is_none_to_adapt() -> None:
+    assert make_config(workflow=WORKFLOW, takeover="30").kept_target > 0
+    assert make_config(workflow=WORKFLOW, takeover="30", alignment="potential").kept_target == 0
 
 
 def test_orders_that_differ_only_in_types_that_red_never_takes_ask_for_the_same_repairs() -> None:

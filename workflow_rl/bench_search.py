@@ -1,7 +1,7 @@
 """How good the search is: regret on tables whose truth is known, beside random search and round-robin in the same run.
 
 On a stored table (``workflow_table``) an evaluation of a workflow yields its true return plus noise as large as the
-one measured for an evaluation of the default search. On synthetic tables with more unit types the truth is a sum over
+standard error of the table's means. On synthetic tables with more unit types the truth is a sum over
 pairs. *Regret* is how much the chosen workflow's true return is below the best one's. The choice after n evaluations is
 what a user would be told: the visited order of best posterior mean, whatever the strategy; for random search also the
 one of best observed mean, as without a model.

@@ -252,13 +252,16 @@ class Compliance:
         self.episodes[ended] = np.zeros(1, EPISODE_DTYPE)
 
 
-def held(multiplier: float, kept: float, target: float) -> float:
+def held(multiplier: float, kept: float, target: float, start: float) -> float:
     """The next multiplier of a penalty: larger while fewer episodes than ``target`` keep the order, else smaller.
 
         next = multiplier * exp(speed * (target - kept)), the difference and the result within bounds
 
-    >>> held(20.0, 0.9, 0.975) > 20.0 > held(20.0, 1.0, 0.975)
+    The bounds of the result are wider if the multiplier started outside of them.
+
+    >>> held(20.0, 0.9, 0.975, 15.0) > 20.0 > held(20.0, 1.0, 0.975, 15.0)
     True
     """
     off = min(max(target - kept, HELD_OFF[0]), HELD_OFF[1])
-    return min(max(multiplier * math.exp(HELD_SPEED * off), HELD_LIMITS[0]), HELD_LIMITS[1])
+    least, most = min(HELD_LIMITS[0], start), max(HELD_LIMITS[1], start)
+    return min(max(multiplier * math.exp(HELD_SPEED * off), least), most)

@@ -121,7 +121,7 @@ class SearchConfig:
     gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
     finish: bool = _setting(True, "Train the finalists to the end, and twice as long; the verdict is theirs.")
-    finalists: int = _setting(3, "The best workflow, and the best ones with a priority reversed; in incidents 5.")
+    finalists: int = _setting(3, "The best workflow, and the best with a priority reversed; in incidents at most 5.")
     finish_episodes: int = _setting(
         0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250."
     )

@@ -35,7 +35,7 @@ def evaluate_named(
     progress: Progress,
     takeover: str | None = None,
 ) -> dict[str, Any]:
-    """Evaluates a policy by name; see :func:`evaluation.table_of` for the form of the result.
+    """Evaluates a policy by name; see :func:`scores.table_of` for the form of the result.
 
     Without an edition it is the policy's own; for a reference defender the current one. The same for the takeover.
     """

@@ -1,10 +1,10 @@
 """The second stage of a search: which workflows are trained to the end, and what their trainings say.
 
-The finalists are the best workflow of the first stage and, for those of its priorities whose reversal seems to cost
-most, the best workflow in which one type is moved so that the priority is reversed. Each is trained ``replicates``
-times from scratch, once as long as ``finish_episodes`` says and once twice as long. What a priority is worth is the
-difference in return between the best finalist that has it and the best one that reverses it. It matters if that
-difference is clear after both lengths, and the longer trainings have kept at least half of it.
+The finalists are the best workflow of the first stage and, for those of its priorities (between types that red ever
+takes) whose reversal seems to cost most, the best workflow in which one type is moved so that the priority is reversed.
+Each is trained ``replicates`` times from scratch, once as long as ``finish_episodes`` says and once twice as long. What
+a priority is worth is the difference in return between the best finalist that has it and the best one that reverses it.
+It matters if that difference is clear after both lengths, and the longer trainings have kept at least half of it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def choose_finalists(
     best = posterior.ranking(threshold)[0].order
     rivals: dict[Order, tuple[float, Finalist]] = {}
     for pair in combinations([name for name in best if taken is None or name in taken], 2):
-        orders = reversals(best, *pair)
+        orders = [order for order in reversals(best, *pair) if order not in rivals]  # each pair has a rival of its own
         mean, order = max(zip(posterior.gp.predict(orders)[0].tolist(), orders, strict=True))
-        rivals.setdefault(order, (mean, Finalist(order, pair)))
+        rivals[order] = mean, Finalist(order, pair)
     ranked = sorted(rivals.values(), key=lambda rival: rival[0])
     return [Finalist(best), *(finalist for _, finalist in ranked[: number - 1])]
 
@@ -109,7 +109,7 @@ def final_start(config: SearchConfig) -> str:
 
 
 def final_config(config: SearchConfig, order: Order, replicate: int, length: int, start: str) -> TrainConfig:
-    """Settings of a finalist's training from ``start``: the search's task, learned as the preset ``workflow`` does."""
+    """Settings of a finalist's training from ``start``: the search's task and penalty, learned as ``workflow`` does."""
     train = config.train
     red = train.red_agent if train.red_agent in FINISH_EPISODES else ""
     usual = FINISH_INCIDENT if is_incident(train.takeover) else FINISH_EPISODES[red]
@@ -161,7 +161,8 @@ def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) 
     noise = math.sqrt(float(np.mean(spreads))) if spreads else posterior.gp.training_noise
     freedom = len(spreads) * (replicates - 1) or math.inf
     error = noise * math.sqrt(2 / replicates)
-    clear, alone = (float(t.ppf(1 - (1 - CONFIDENCE) / 2 / n, freedom)) for n in (max(1, len(finished) - 1), 1))
+    comparisons = max(1, math.comb(len(finished), 2))  # the best of each side is not known beforehand
+    clear, alone = (float(t.ppf(1 - (1 - CONFIDENCE) / 2 / n, freedom)) for n in (comparisons, 1))
     followed = {one.finalist: one.obedience.follows(threshold) for one in finished}
     pairs = []
     for pair in (one.finalist.pair for one in finished[1:]):

@@ -61,10 +61,10 @@ _INCIDENT: dict[str, Any] = {
 _OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
 INCIDENT: dict[str, dict[str, Any]] = {
     "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
-    "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # shorter trainings, so more of a margin
+    "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # more of a margin, also for its finalists
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
-INCIDENT_FINALISTS = 5  # of a search: more priorities matter there
+INCIDENT_FINALISTS = 5  # of a search, at most: more priorities matter there
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
@@ -102,6 +102,8 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
         suited |= AGAINST[preset]["bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""]
     if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
         suited |= INCIDENT[preset]
+    if values.get("alignment", TrainConfig.alignment) != "penalty":
+        suited["kept_target"] = 0.0  # there is no penalty to adapt
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from workflow_rl.answer import FEW
 from workflow_rl.report_page import escape
 
 BOX, GAP, HIGH = 110, 90, 34  # width of a unit type, room between two, height
 ARC = 46  # height of an arrow per unit type that it passes
 
 
-def arrows(pairs: list[dict[str, Any]], best: str | None) -> str:
+def arrows(pairs: list[dict[str, Any]], best: str | None, n_evaluations: int) -> str:
     """SVG of the pairs that matter, with their worth; nothing if there are none.
 
     Args:
         pairs: effects of pairs, as in result.json.
         best: the best workflow, which gives the sequence.
+        n_evaluations: of the search; with few of them nothing is said about priorities.
     """
     matter = [pair for pair in pairs if pair["matters"]]
-    if not matter or not best:
+    if not matter or not best or n_evaluations < FEW:
         return ""
     named = {name for pair in matter for name in (pair["first"], pair["second"])}
     shown = [name for name in best.split(",") if name in named]
@@ -41,7 +43,7 @@ def arrows(pairs: list[dict[str, Any]], best: str | None) -> str:
         f'<svg viewBox="0 0 {wide} {top + HIGH + 10}" style="max-width:{wide}px" role="img" '
         f'aria-label="What matters: {escape(words)}">{head}{"".join(parts)}</svg>'
     )
-    rest = f" Where {', '.join(map(escape, others))} stand makes no clear difference." if others else ""
+    rest = f" Of {', '.join(map(escape, others))} nothing clear was found." if others else ""
     caption = f"Repair what an arrow leaves before what it points to; the figure is its worth in return.{rest}"
     return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
 

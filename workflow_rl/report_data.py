@@ -16,7 +16,7 @@ from workflow_rl.compliance import Obedience
 from workflow_rl.config import SEARCH_FIELDS, TrainConfig, config_to_json
 from workflow_rl.errors import UserError
 from workflow_rl.finalists import LENGTHS, Finalist, Finished, finalists_in, settle
-from workflow_rl.presets import TASK_FIELDS, make_config
+from workflow_rl.presets import TASK_FIELDS, make_config, make_search_config
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.report_figures import CURVES
 from workflow_rl.run_store import (
@@ -332,7 +332,8 @@ def command_of(kind: str, config: dict[str, Any]) -> str:
         task |= {name: train[name] for name in TASK_FIELDS}
     usual = asdict(make_config("search" if kind == SEARCH else "", **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
-    own = {item.name: item.default for item in SEARCH_FIELDS} if kind == SEARCH else {}
+    plain = make_search_config(**task) if kind == SEARCH else None
+    own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
     given = {name: config[name] for name in own} | {name: train[name] for name in usual}
     words = [f"workflow-rl {'search' if kind == SEARCH else 'train'}"]
     for name, value in given.items():

@@ -39,7 +39,10 @@ def page(data: dict[str, Any], answer: list[str]) -> str:
 
 def _answer(data: dict[str, Any], answer: list[str]) -> str:
     first, *rest = [line for line in answer if line.strip()] or ["Nothing has been evaluated yet."]
-    parts = [f'<p class="answer">{escape(first)}</p>', arrows(data.get("pairs", []), data.get("best"))]
+    parts = [
+        f'<p class="answer">{escape(first)}</p>',
+        arrows(data.get("pairs", []), data.get("best"), len(data.get("evaluations", []))),
+    ]
     parts += [f"<p>{escape(line)}</p>" for line in rest]
     if data["state"] in ("running", "interrupted"):
         done = f"{len(data['evaluations'])} of {data['asked_for']} evaluations" if "asked_for" in data else "It"

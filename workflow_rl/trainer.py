@@ -130,7 +130,7 @@ class Training:
         self.latest[shown["env"]] = 1.0 - shown["violations"] / shown["repairs"]
         kept = _mean(shown["violations"] == 0) if self.config.conditioned else None
         if self.config.kept_target and kept is not None:
-            self.multiplier = held(self.multiplier, kept, self.config.kept_target)
+            self.multiplier = held(self.multiplier, kept, self.config.kept_target, self.config.alignment_lambda)
         event: dict[str, Any] = {
             "phase": self.phase,
             "update": self.update,

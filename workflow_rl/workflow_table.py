@@ -16,13 +16,14 @@ from workflow_rl.order_gp import Order, pair_swaps
 from workflow_rl.ranking import Evaluated, Posterior
 from workflow_rl.run_store import parse_json
 from workflow_rl.search import MOST_EXHAUSTIVE
+from workflow_rl.workflow import unit_types
 
 FOLLOWED = Obedience(1.0, 0.0, 1.0, 1.0, 0.0)  # every workflow of a table is ranked
 
 
 @dataclass(frozen=True)
 class WorkflowTable:
-    """Returns of all orders of some unit types; replicate r of each order shares its starting point and its games.
+    """Returns of all orders of some unit types, several trainings of each.
 
     Model: return = level + workflow + replicate + rest. ``truth`` is level + workflow, ``noise`` the rest's deviation.
     """
@@ -155,7 +156,14 @@ def read_table(path: Path) -> WorkflowTable:
     shape = table.returns.shape
     items = table.orders[0] if table.orders else ()
     few = 2 <= len(items) <= MOST_EXHAUSTIVE
-    whole = few and len(shape) == 2 and shape[0] == len(table.orders) and set(table.orders) == set(permutations(items))
+    known = set(table.taken) <= set(items) <= set(unit_types())
+    whole = (
+        few
+        and known
+        and len(shape) == 2
+        and shape[0] == len(table.orders)
+        and set(table.orders) == set(permutations(items))
+    )
     if not whole or shape[1] < 2 or not np.isfinite(table.returns).all():
         raise UserError(f"{path}: not a table of all workflows with at least 2 trainings each.")
     return table
