@@ -63,8 +63,9 @@ def choose_finalists(
     rivals: dict[Order, tuple[float, Finalist]] = {}
     for pair in combinations([name for name in best if taken is None or name in taken], 2):
         orders = [order for order in reversals(best, *pair) if order not in rivals]  # each pair has a rival of its own
-        mean, order = max(zip(posterior.gp.predict(orders)[0].tolist(), orders, strict=True))
-        rivals[order] = mean, Finalist(order, pair)
+        if orders:
+            mean, order = max(zip(posterior.gp.predict(orders)[0].tolist(), orders, strict=True))
+            rivals[order] = mean, Finalist(order, pair)
     ranked = sorted(rivals.values(), key=lambda rival: rival[0])
     return [Finalist(best), *(finalist for _, finalist in ranked[: number - 1])]
 
