@@ -26,7 +26,7 @@ from benchmarks.search import run, search
 from workflow_rl.workflow_table import WorkflowTable, read_table
 
 INCIDENTS = {"bline": "30", "meander": "40"}
-STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random", "round-robin"), 3, 10
+STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random", "round-robin"), 2, 10
 TAKEOVERS = tuple(range(0, 61, 10))
 EPISODES, CYBORG_EPISODES = 20_000, 200
 EXTREMES = {  # the best and the worst order of the types that B_line takes
