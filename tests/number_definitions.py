@@ -131,7 +131,11 @@ DEFINITIONS = {
         "with 40 red": THROWN_AWAY,
     },
     "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of three and of four unit types"},
-    "docs/incidents.md": {"each step costs 10 points": THE_GAME, "a user host 0.1": THE_GAME},
+    "docs/incidents.md": {
+        "after 40 steps": "a setting",
+        "each step costs 10 points": THE_GAME,
+        "a user host 0.1": THE_GAME,
+    },
     "docs/decisions/0014-finalists.md": {
         f"of {TrainConfig.warm_updates} updates": A_SETTING,
         f"at most {MOST_UPDATES} episodes": A_SETTING,
