@@ -97,7 +97,7 @@ def _trained(files: Files) -> str:
         ]
         parts.append(
             f"**{name}, takeover after {own['takeover']} steps.** Defenders trained from scratch, {found['replicates']} of each order of the "
-            f"types that it takes; {found['followed']} of {found['trainings']} followed their order; noise of one training "
+            f"types that it takes, at most {max(map(max, own['updates'])):,} updates each; {found['followed']} of {found['trainings']} followed their order; noise of one training "
             f"{found['noise_of_one_training']:.2f}. What it costs at best to reverse a priority of the best order: {worth}.\n\n"
             + table(columns, rows)
         )
@@ -136,7 +136,7 @@ def _searched(files: Files) -> str:
         "**The search**, with its defaults, the whole process:\n\n"
         + "\n".join(lines)
         + "\n\nMean regret on these tables, "
-        f"{regret[TABLES['bline']]['seeds']} simulated searches, ± half of a 95 % interval, after 5, 10 and 20 evaluations:\n\n"
+        f"{regret[TABLES['bline']]['seeds']} simulated searches, ± half of a 95 % interval, noise as in these finished trainings, after 5, 10 and 20 evaluations:\n\n"
         + table(["", "strategy", "5", "10", "20"], rows)
         + f"\nWith real short trainings against B_line, {real['evaluations']} evaluations, {real['seeds']} seeds, judged by the table: {trained}.\n\n"
     )
