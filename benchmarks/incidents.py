@@ -111,7 +111,18 @@ def cyborg(folder: str) -> dict[str, Any]:
         run("train", "--workflow", order, "--takeover", "30", "--run-dir", path)
         cells: dict[str, Any] = {}
         for backend, episodes in (("cyborg", CYBORG_EPISODES), ("native", EPISODES)):
-            found = run("evaluate", path, "--backend", backend, "--episodes", str(episodes), "--seed", "7")
+            found = run(
+                "evaluate",
+                path,
+                "--red-agent",
+                "bline",
+                "--backend",
+                backend,
+                "--episodes",
+                str(episodes),
+                "--seed",
+                "7",
+            )
             cells[backend] = found["cells"]["bline"]["100"] | {"kept": found["obedience"]["bline"]["kept"]}
         error = math.hypot(*(cell["standard_error"] for cell in cells.values()))
         apart = abs(cells["cyborg"]["mean"] - cells["native"]["mean"]) / error
