@@ -7,7 +7,6 @@
     python -m benchmarks.champion wrapper     # observations as the winning entry's own wrapper makes them
     python -m benchmarks.champion clock       # what an expert that knew the length of the episode would save
     python -m benchmarks.champion repeat      # trains both champions again from their stored seed and compares
-    python -m benchmarks.champion ppo         # PPO after the imitation instead of paired games before it
 
 Each writes benchmarks/results/champion_<name>.json.
 """
@@ -36,6 +35,7 @@ from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluate_command import DATA, challenge
 from workflow_rl.evaluation import evaluate_table, reference_policy
+from workflow_rl.imitation import expert_teacher
 from workflow_rl.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.policy_evaluation import network_policy
 from workflow_rl.policy_file import load_policy
@@ -211,7 +211,7 @@ def measure_repeat() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             config = make_config("champion", edition=edition)
             with closing(Run.create(Path(folder) / "run", config)) as run:
-                result = train_workflow(config, run, note=print)
+                result = train_workflow(config, run, note=print, teacher=expert_teacher)
             arrays, _ = read_tensors(Path(folder) / "run" / "teacher.safetensors")
             teacher = _teacher(make_exceptions(arrays["keys"], arrays["actions"]), edition)
             mine, theirs = load_policy(Path(folder) / "run"), load_policy(DATA / f"champion-{edition}.safetensors")
@@ -234,26 +234,11 @@ def _teacher(exceptions: Exceptions, edition: str) -> Defender:
     return Defender(act)
 
 
-def measure_ppo() -> dict[str, Any]:
-    """The recipe that was tried first: imitate the expert as it is, then PPO with all that helps it."""
-    found = {}
-    for edition in EDITIONS:
-        config = make_config(
-            "champion", edition=edition, improve_rounds=0, imitate_updates=80, max_episodes=320, n_envs=2250, hidden=64,
-            gamma=0.98, gae_lambda=0.9, anchor=0.01, challenge_weights=True,
-        )  # fmt: skip
-        with tempfile.TemporaryDirectory() as folder, closing(Run.create(Path(folder) / "run", config)) as run:
-            result = train_workflow(config, run)
-            table = evaluate_table(network_policy(run.path, ""), ",".join(REDS), edition, GAMES, SEED, _quiet)
-        found[edition] = short(table) | {"seconds": result.seconds}
-    return {"games": GAMES, "seed": SEED, "editions": found}
-
-
 def main(name: str) -> None:
     """Measures and stores."""
     measures = {
         "table": measure_table, "cyborg": measure_cyborg, "original": measure_original, "editions": measure_editions,
-        "wrapper": measure_wrapper, "clock": measure_clock, "repeat": measure_repeat, "ppo": measure_ppo,
+        "wrapper": measure_wrapper, "clock": measure_clock, "repeat": measure_repeat,
     }  # fmt: skip
     if name not in measures:
         sys.exit(f"say what to measure: {', '.join(measures)}")

@@ -24,9 +24,9 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.config import is_incident
+from workflow_rl.limits import taken_types
 from workflow_rl.presets import make_config
 from workflow_rl.run_store import commit
-from workflow_rl.taken import taken_types
 from workflow_rl.trainer import train_workflow
 from workflow_rl.workflow import unit_types
 from workflow_rl.workflow_table import table_from_json

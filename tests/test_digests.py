@@ -49,7 +49,8 @@ TRAININGS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 SEARCH = (
     "--n-workflows 4 --replicates 2 --n-initial 2 --n-envs 20 --max-episodes 4 --min-episodes 2 --warm-updates 2 "
-    "--epochs 4 --n-eval-episodes 20 --finalists 2 --finish-episodes 3 --compliance-threshold 0 --jobs 2 --seed 3 --no-report"
+    "--epochs 4 --n-eval-episodes 20 --finalists 2 --finish-episodes 3 --compliance-threshold 0 --jobs 2 --seed 3 "
+    "--no-report"
 )
 
 

@@ -67,7 +67,6 @@ ELSEWHERE = {
     "python -m benchmarks.champion wrapper": "needs the policies that `original` trains",
     "python -m benchmarks.champion clock": "a minute of games of the expert",
     "python -m benchmarks.champion repeat": "trains both champions anew; tests/test_improve.py has its parts",
-    "python -m benchmarks.champion ppo": "minutes of training",
     "workflow-rl train --preset champion --edition leaderboard --run-dir runs/champion-leaderboard": "many minutes",
     "python -m benchmarks.pictures": "writes the pictures; tests/test_report.py makes the figures anew and compares",
     "python -m benchmarks.report": "a search of 40 evaluations; tests/test_report_browser.py opens reports",

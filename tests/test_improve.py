@@ -11,6 +11,7 @@ import pytest
 from workflow_rl import improve as module
 from workflow_rl.errors import UserError
 from workflow_rl.improve import improve, improved_teacher
+from workflow_rl.keys import EMPTY, find
 from workflow_rl.memory import (
     FIRST_DECOY,
     MEMORY_DTYPE,
@@ -24,7 +25,7 @@ from workflow_rl.memory import (
 )
 from workflow_rl.presets import make_config
 from workflow_rl.run_store import read_tensors, write_tensors
-from workflow_rl.teacher import EMPTY, NO_EXCEPTIONS, Exceptions, find, make_exceptions, teach
+from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
 from workflow_rl.train_task import check_task
 
 FIRST = np.zeros(N_WORDS, np.int64)  # the key of an episode's start

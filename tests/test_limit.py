@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.results import RESULTS
+from workflow_rl.blue import cell_of
 from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT
 from workflow_rl.engine.state import NO_EXPLOIT
@@ -22,7 +23,6 @@ from workflow_rl.limits import LIMITS, limit_of, limits_from_study
 from workflow_rl.printing import too_good
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.scores import cell_of
 from workflow_rl.studies.bline_graph import STATES
 from workflow_rl.studies.bline_limit import Solution, bline_limit, in_order, simulate, solve
 from workflow_rl.studies.bline_orders import find_repairs, orders_of

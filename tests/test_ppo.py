@@ -15,10 +15,12 @@ from workflow_rl.buffer import ParallelTrajectoryBuffer, discounted
 from workflow_rl.collect import ENVIRONMENTS, Collector, PlainCollector, derive_seeds, workflow_codes
 from workflow_rl.config import TrainConfig
 from workflow_rl.env import CageVectorEnv
+from workflow_rl.imitation import ExpertTeacher
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.presets import make_config
 from workflow_rl.rollout import sample_actions
+from workflow_rl.teacher import NO_EXCEPTIONS
 from workflow_rl.trainer import PHASES, Training
 from workflow_rl.views import View, with_view
 from workflow_rl.workflow import all_workflows
@@ -102,7 +104,6 @@ def random_batch(seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows:
     buffer.batch.ended[:] = generator.random(picked.shape) < 0.1
     buffer.n_finished = int(buffer.batch.ended.sum())
     buffer.final_keys[:, 0] = generator.choice(pool, size=buffer.n_finished)
-    buffer.batch.steps[:] = generator.integers(100, size=picked.shape)
     buffer.inputs.taught[: len(used)] = generator.integers(145, size=len(used))
     return buffer
 
@@ -129,8 +130,6 @@ BATCHES = {
     "gae_lambda": st.sampled_from([1.0, 0.9]),
     "normalise_advantages": st.booleans(),
     "normalise_returns": st.booleans(),
-    "anchor": st.sampled_from([0.0, 0.1]),
-    "challenge_weights": st.booleans(),
 }
 
 
@@ -183,20 +182,20 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
     workflows, seen = all_workflows()[:n_workflows], View(view, actions)
     config = small("auto", red_agent="meander", alignment_lambda=20.0, view=view, actions=actions)
     config = replace(config, alignment="penalty" if actions == "full" else "potential")
-    taught = view == "memory"
-    config = replace(config, anchor=0.1 if taught else 0.0)
+    teacher = ExpertTeacher("current", NO_EXCEPTIONS) if view == "memory" else None
     config = replace(config, takeover="2-30" if view != "plain" else "0", guard=view != "plain")
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
     fast = Collector(
-        6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen, taught,
+        6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen,
         potential=config.alignment == "potential", takeover=config.takeover,
     )  # fmt: skip
     plain = PlainCollector.of(config, workflows, (1,))
     for batch in range(3):
-        left, right = (collector.collect(ppo, taught and batch == 1) for collector in (fast, plain))
+        left, right = (collector.collect(ppo, teacher if batch == 1 else None) for collector in (fast, plain))
         assert np.array_equal(left.batch.actions, right.batch.actions)
-        assert np.array_equal(left.batch.steps, right.batch.steps)
-        assert np.array_equal(left.inputs.taught[left.batch.rows], right.inputs.taught[right.batch.rows])
+        if teacher and batch == 1:
+            assert np.array_equal(left.inputs.taught[left.batch.rows], left.batch.actions)
+            assert np.array_equal(right.inputs.taught[right.batch.rows], right.batch.actions)
         assert np.array_equal(left.keys[left.batch.rows], right.keys[right.batch.rows])
         assert left.batch.rewards == pytest.approx(right.batch.rewards)
         assert left.batch.alignment == pytest.approx(right.batch.alignment, abs=1e-5)
@@ -234,16 +233,6 @@ def test_the_compiled_actor_is_the_networks_own() -> None:
     probabilities = np.diff(running, prepend=0.0, axis=1)
     assert np.abs(probabilities - ppo.probabilities(buffer.keys)).max() < 1e-6
     assert np.array_equal(buffer.inputs.best[: buffer.n_rows], ppo.probabilities(buffer.keys).argmax(axis=1))
-
-
-def test_a_step_weighs_as_much_as_the_challenges_lengths_that_contain_it() -> None:
-    buffer = random_batch(1, 2, 3, 4, 1)
-    buffer.batch.steps[:] = [[0, 29, 30], [49, 50, 99]]
-    plain, weighted = (
-        learner("fast", torch.float64, 1, challenge_weights=flag)._targets(buffer, buffer.keys[np.zeros(2, int)])[0]
-        for flag in (False, True)
-    )
-    assert weighted / plain == pytest.approx(np.array([[3, 3, 2], [2, 1, 1]]) / 2)
 
 
 def test_imitation_makes_the_experts_actions_the_most_probable_ones() -> None:

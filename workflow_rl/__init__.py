@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from workflow_rl.config import VERSION as __version__
 from workflow_rl.registration import register_envs
-
-__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from workflow_rl.backends import ParallelEnvWrapper

@@ -121,7 +121,6 @@ class ParallelTrajectoryBuffer:
         self.batch = Batch(
             rows=np.empty(shape, np.int32),
             actions=np.empty(shape, np.int16),
-            steps=np.zeros(shape, np.int16),
             rewards=np.empty(shape, np.float32),
             alignment=np.empty(shape, np.float32),
             ended=np.empty(shape, bool),

@@ -90,9 +90,9 @@ def _fail(sentence: str) -> None:
 @app.callback(invoke_without_command=True)
 def _options(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     if version:
-        from workflow_rl import __version__
+        from workflow_rl.config import VERSION
 
-        print(__version__)
+        print(VERSION)
         raise typer.Exit
 
 
@@ -162,6 +162,7 @@ def train(
     """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
     from dataclasses import asdict
 
+    from workflow_rl.imitation import expert_teacher
     from workflow_rl.presets import make_config
     from workflow_rl.run_store import Run, new_run_directory, read_config, read_result
     from workflow_rl.tensorboard_log import TensorBoardLog
@@ -192,7 +193,7 @@ def train(
             show(line(event), event["update"], run.config.max_updates)
 
         try:
-            result = train_workflow(run.config, run, hear, say)
+            result = train_workflow(run.config, run, hear, say, expert_teacher)
         except SimulatorError as error:
             raise SimulatorError(f"{str(error)[:-1]}; to go on: workflow-rl train --resume {run.path}") from error
         except KeyboardInterrupt:

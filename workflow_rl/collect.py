@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from workflow_rl.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.config import TrainConfig
 from workflow_rl.game import Game
 from workflow_rl.guard import make_guard
+from workflow_rl.keys import KEY_BITS
 from workflow_rl.memory import MEMORY_DTYPE
 from workflow_rl.ppo import ParallelOrderConditionedPPO
-from workflow_rl.rollout import KEY_BITS, Found, Task, World, rollout, sample_actions
+from workflow_rl.rollout import Found, Task, World, rollout, sample_actions
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, teach_all
-from workflow_rl.views import PLAIN, View, begin_some, pack_words, view_actions, with_view
+from workflow_rl.views import PLAIN, View, begin_some, pack_words, with_view
 from workflow_rl.workflow import Workflow, all_workflows
 
 ENVIRONMENTS, POLICY = 1, 2  # what a seed is for
@@ -42,9 +42,16 @@ def workflows_of(config: TrainConfig) -> tuple[Workflow, ...]:
     return (Workflow.parse(config.workflow),) if config.workflow else ()
 
 
-def asks_teacher(config: TrainConfig) -> bool:
-    """Does the training learn from the expert?"""
-    return config.imitate_updates > 0 or config.anchor > 0
+class Teacher(Protocol):
+    """Chooses the actions while it is imitated."""
+
+    def plan(self, world: World, task: Task, actions: np.ndarray) -> None:
+        """Writes its actions (n_envs, n_steps) in the games that come, as the view numbers them."""
+        ...
+
+    def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
+        """Its actions for some memories, as the view numbers them; (n,)."""
+        ...
 
 
 class Collector:
@@ -62,8 +69,6 @@ class Collector:
         purpose: further numbers that keep this collector's chance apart from others' of the same seed.
         greedy: play the most probable action.
         view: of the policy.
-        asks: note what the teacher would do, who is the expert but for the
-        exceptions: situations with another action.
         potential: reward the change of the rate instead of punishing violations.
         takeover: steps that red plays before.
     """
@@ -81,8 +86,6 @@ class Collector:
         purpose: tuple[int, ...] = (),
         greedy: bool = False,
         view: View = PLAIN,
-        asks: bool = False,
-        exceptions: Exceptions = NO_EXCEPTIONS,
         potential: bool = False,
         takeover: str = "0",
     ) -> None:
@@ -91,7 +94,7 @@ class Collector:
         self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
         self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
-        self.view, self.asks = view, asks
+        self.view = view
         self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
         begin_some(self.memories, self.game.states["observation"].copy(), np.ones(len(self.memories), bool))
         self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
@@ -99,22 +102,20 @@ class Collector:
         self.ordered = bool(workflows)
         strength = alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, edition,
-            exceptions, potential,
-        )  # fmt: skip
+            scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, potential
+        )
 
-    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
-        """Plays one batch with the policy of ``ppo``; with ``teacher`` that one plays and the policy looks on."""
+    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
+        """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
         buffer = self.buffer
         self.violations[:] = 0
-        buffer.n_rows, buffer.n_finished = rollout(
-            World(
-                self.game.states, self.game.tables, self.game.takeovers, self.generators, self.memories, self.episodes
-            ),
-            ppo.net.compiled_actor(ppo.codes),
-            self.task._replace(asks=self.asks, teacher=teacher, guarded=ppo.net.guard is not None),
-            Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations),
-        )  # fmt: skip
+        game = self.game
+        world = World(game.states, game.tables, game.takeovers, self.generators, self.memories, self.episodes)
+        task = self.task._replace(taught=teacher is not None, guarded=ppo.net.guard is not None)
+        if teacher is not None:
+            teacher.plan(world, task, buffer.batch.actions)
+        found = Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations)
+        buffer.n_rows, buffer.n_finished = rollout(world, ppo.net.compiled_actor(ppo.codes), task, found)
         return buffer
 
     def set_strength(self, alignment_lambda: float) -> None:
@@ -158,8 +159,6 @@ def make_task(
     fixed_type: np.ndarray,
     greedy: bool,
     view: View = PLAIN,
-    edition: str = "current",
-    exceptions: Exceptions = NO_EXCEPTIONS,
     potential: bool = False,
 ) -> Task:
     """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
@@ -167,8 +166,7 @@ def make_task(
     numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
     return Task(
         numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), potential, greedy,
-        view.tracks, view.remembers, view.actions == "host-decoy", False, False,
-        edition == "leaderboard", exceptions, False, make_guard(scenario, view),
+        view.tracks, view.remembers, view.actions == "host-decoy", False, False, make_guard(scenario, view),
     )  # fmt: skip
 
 
@@ -185,7 +183,6 @@ class PlainCollector:
         greedy: play the most probable action.
         row_by_row: ask the network for one environment at a time; arithmetic on several at once is rounded otherwise,
             and what an environment plays must not depend on how many there are.
-        exceptions: of the teacher.
     """
 
     def __init__(
@@ -195,7 +192,6 @@ class PlainCollector:
         workflows: tuple[Workflow, ...],
         greedy: bool = False,
         row_by_row: bool = False,
-        exceptions: Exceptions = NO_EXCEPTIONS,
     ) -> None:
         scenario, n, view = envs.scenario, envs.num_envs, View(config.view, config.actions)
         self.view, self.config, self.row_by_row = view, config, row_by_row
@@ -203,12 +199,11 @@ class PlainCollector:
         self.buffer = ParallelTrajectoryBuffer(
             n, config.update_steps, view.n_actions, config.max_steps, False, view.n_words
         )
-        self.steps, self.asks = np.zeros(n, np.int16), asks_teacher(config)
         fixed_type = np.zeros(scenario.n_actions, np.int8)
         self.ordered = bool(workflows)
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view, config.edition, exceptions,
+            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view,
             config.alignment == "potential",
         )  # fmt: skip
         self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength, self.task.potential)
@@ -216,19 +211,13 @@ class PlainCollector:
         self.generators = np.zeros(n, np.uint64)
 
     @classmethod
-    def of(
-        cls,
-        config: TrainConfig,
-        workflows: tuple[Workflow, ...],
-        purpose: tuple[int, ...],
-        exceptions: Exceptions = NO_EXCEPTIONS,
-    ) -> PlainCollector:
+    def of(cls, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...]) -> PlainCollector:
         """Started, on the environments of a training."""
         envs = make_envs(
             Backend(config.backend, config.cyborg_path), config.n_envs,
             red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
         )  # fmt: skip
-        collector = cls(envs, config, workflows, exceptions=exceptions)
+        collector = cls(envs, config, workflows)
         try:
             collector.start(
                 derive_seeds(config.seed, (*purpose, ENVIRONMENTS), config.n_envs),
@@ -253,11 +242,10 @@ class PlainCollector:
         changed = {"red_agent": list(red_agents), "takeover": list(takeovers)}
         self.envs.reset(seed=seeds.tolist(), options={name: value for name, value in changed.items() if value})
         self.generators = generators.copy()
-        self.steps[:] = 0
         self.compliance.start_episodes(np.ones(len(seeds), bool))
 
-    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: bool = False) -> ParallelTrajectoryBuffer:
-        """Plays one batch with the policy of ``ppo``; with ``teacher`` that one plays and the policy looks on."""
+    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
+        """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
         buffer, batch = self.buffer, self.buffer.batch
         self.violations[:] = 0
         size = batch.rows.size
@@ -271,12 +259,8 @@ class PlainCollector:
             probabilities = self._probabilities(ppo, keys[:, step])
             sampled = sample_actions(probabilities.copy(), self.generators)
             batch.actions[:, step] = probabilities.argmax(axis=1) if self.task.greedy else sampled
-            if self.asks:
-                taught[:, step] = self._taught()
-            if teacher:
-                batch.actions[:, step] = taught[:, step]
-            batch.steps[:, step] = self.steps
-            self.steps += 1
+            if teacher is not None:
+                batch.actions[:, step] = taught[:, step] = teacher.actions(self.envs.memories, self.view)
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
             assert not terminated.any(), "the game has no end of its own; the time limit truncates it"
             batch.rewards[:, step], batch.ended[:, step] = rewards, truncated
@@ -312,22 +296,15 @@ class PlainCollector:
             keys[:, 0] |= self.task.workflows[rows].astype(np.int64) << KEY_BITS
         return keys
 
-    def _taught(self) -> np.ndarray:
-        """What the teacher would do, as the view numbers actions."""
-        memories, actions = self.envs.memories, np.empty(len(self.episodes), np.int64)
-        teach_all(memories, self.view.keys(memories), self.task.leaderboard, self.task.exceptions, actions)
-        return view_actions(actions) if self.task.host_decoy else actions
-
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that goes on from batch to batch, as plain arrays."""
-        own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8), "steps": self.steps}
+        own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
         games: dict[str, np.ndarray] = self.envs.state_arrays()
         return games | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Takes back what :meth:`arrays` gave."""
         self.envs.restore_state_arrays(arrays)
-        self.steps[:] = arrays["steps"]
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
 
@@ -353,7 +330,6 @@ class PlainCollector:
         rows = np.flatnonzero(ended)
         if not len(rows):
             return
-        self.steps[rows] = 0
         self.episodes["env"] = np.arange(len(self.episodes))
         start = self.buffer.n_finished
         self.buffer.finished[start : start + len(rows)] = self.episodes[rows]

@@ -10,6 +10,7 @@ from typing import Any
 
 from workflow_rl.errors import UserError
 
+VERSION = "0.1.0"
 CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "short-memory", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
@@ -81,8 +82,6 @@ class TrainConfig:
     actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, the next useful one.")
     improve_rounds: int = _setting(0, "Improve the expert by so many rounds of paired games before it is imitated.")
     imitate_updates: int = _setting(0, "First learn from so many batches of the expert's play; needs view memory.")
-    anchor: float = _setting(0.0, "Later, weight of the expert's action in the loss: it wins where nothing else does.")
-    challenge_weights: bool = _setting(False, "Weight a step by how many of the lengths 30, 50, 100 contain it.")
     greedy: bool = _setting(False, "The policy is meant to be played with its most probable actions.")
     n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation; on CybORG 100.")
     path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
@@ -154,6 +153,8 @@ def check_search_config(config: SearchConfig) -> None:
         if getattr(config, name) > most:
             raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
     _at_least(config, "n_initial", 0)
+    if config.train.imitate_updates:
+        raise UserError("a search has no teacher: leave --imitate-updates out.")
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
     if config.strategy not in STRATEGIES:
@@ -173,7 +174,7 @@ def check_config(config: TrainConfig) -> None:
     _at_least(config, "n_eval_episodes", 2)
     for name, low, high in (
         ("compliance_threshold", 0.0, 1.0), ("kept_target", 0.0, 1.0), ("gamma", 0.0, 1.0), ("gae_lambda", 0.0, 1.0),
-        ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("anchor", 0.0, 1e3), ("value_weight", 0.0, 1e3),
+        ("clip", 0.0, 10.0), ("lr", 0.0, 10.0), ("entropy", 0.0, 1e3), ("value_weight", 0.0, 1e3),
         ("max_grad_norm", 0.0, 1e9), ("alignment_lambda", 0.0, 1e6),
     ):  # fmt: skip
         if not low <= getattr(config, name) <= high:
@@ -227,9 +228,15 @@ def config_to_json(config: TrainConfig | SearchConfig) -> dict[str, Any]:
     return asdict(config)
 
 
+RETIRED: dict[str, Any] = {
+    "anchor": 0.0,
+    "challenge_weights": False,
+}  # of earlier versions, where they did nothing
+
+
 def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
     """The settings that :func:`config_to_json` wrote."""
-    config = TrainConfig(**values)
+    config = TrainConfig(**{name: value for name, value in values.items() if RETIRED.get(name) != value})
     check_config(config)
     return config
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.backends import NATIVE, Backend, check_backend
-from workflow_rl.blue import Policy
+from workflow_rl.blue import Policy, Progress
 from workflow_rl.config import parse_takeover
 from workflow_rl.errors import UserError
 from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate_table, reference_policy
 from workflow_rl.scenario import RED_AGENTS, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.scores import Progress
 
 CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.backends import NATIVE, Backend, make_envs
-from workflow_rl.blue import Defender, Policy, view_of
+from workflow_rl.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
 from workflow_rl.expert import RULES, advice
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, Scenario, check_choice, parse_red_agents
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.scores import Cell, Progress, cell_of, check_episodes, table_of
 from workflow_rl.takeover import takeovers_of
 from workflow_rl.views import with_view
 

@@ -28,6 +28,7 @@ from workflow_rl.engine.state import State, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
 from workflow_rl.errors import UserError
+from workflow_rl.keys import EMPTY, find
 from workflow_rl.memory import (
     MEMORY_DTYPE,
     N_BITS,
@@ -43,7 +44,7 @@ from workflow_rl.memory import (
 from workflow_rl.run_store import read_tensors, write_tensors
 from workflow_rl.scenario import RED_AGENTS
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.teacher import EMPTY, NO_EXCEPTIONS, Exceptions, find, make_exceptions, teach
+from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
 
 N_STEPS = max(CHALLENGE_LENGTHS)
 TEACHER = "teacher.safetensors"

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.blue import Policy, view_of
+from workflow_rl.blue import Policy, cell_of, check_episodes, view_of
 from workflow_rl.compliance import EPISODE_DTYPE, NO_TYPE, Obedience, type_masks
 from workflow_rl.env import CageVectorEnv
 from workflow_rl.game import check_seed
 from workflow_rl.scenario import RED_AGENTS, check_choice
-from workflow_rl.scores import cell_of, check_episodes
 from workflow_rl.views import with_view
 from workflow_rl.workflow import all_workflows
 

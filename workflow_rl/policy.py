@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from workflow_rl.actor import Actor
 from workflow_rl.guard import Guard
-from workflow_rl.rollout import KEY_BITS, Actor
-from workflow_rl.views import unpack_words
 
 NEVER = -1e9  # logit of an action that is not allowed
 OBSERVED = 52  # inputs that are the observation itself
@@ -95,10 +94,3 @@ class OrderConditionedActorCritic(nn.Module):
                 third=np.ascontiguousarray(third.weight.detach().cpu().numpy().T, np.float32),
                 third_bias=np.ascontiguousarray(third.bias.detach().cpu().numpy(), np.float32),
             )
-
-
-def unpack_inputs(keys: np.ndarray, n_bits: int, codes: np.ndarray) -> np.ndarray:
-    """Network inputs of the keys (n, n_words) of a rollout; (n, n_bits + n_code) float32."""
-    if not codes.shape[1]:
-        return unpack_words(keys, n_bits)
-    return np.concatenate([unpack_words(keys, n_bits), codes[keys[:, 0] >> KEY_BITS].astype(np.float32)], axis=1)

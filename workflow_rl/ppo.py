@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from workflow_rl.buffer import ParallelTrajectoryBuffer
-from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
+from workflow_rl.config import TrainConfig
 from workflow_rl.guard import make_guard
-from workflow_rl.policy import OrderConditionedActorCritic, unpack_inputs
+from workflow_rl.keys import unpack_inputs
+from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.scenario_file import load_scenario
 from workflow_rl.views import View
 
@@ -33,14 +34,6 @@ class UpdateStats:
     clip_fraction: float
     distinct_inputs: int
     fast: bool
-
-
-class _Weights(NamedTuple):
-    """Of the parts of the loss; ``own`` is 0 while the expert is imitated, else 1."""
-
-    entropy: float
-    anchor: float
-    own: float
 
 
 @dataclass
@@ -142,8 +135,7 @@ class ParallelOrderConditionedPPO:
         left = 1.0 - progress if self.config.anneal else 1.0
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.lr * left * (IMITATION_SPEED if imitate else 1.0)
-        anchor = 1.0 if imitate else self.config.anchor
-        stats = self._learn(data, _Weights(self.config.entropy * left, anchor, 0.0 if imitate else 1.0))
+        stats = self._learn(data, self.config.entropy * left, imitate)
         if self.config.replay_batches:
             self.recent.append(data)
         self.updates += 1
@@ -154,7 +146,7 @@ class ParallelOrderConditionedPPO:
         data = self._samples(buffer, *self._targets(buffer, last_keys))
         self._remember_policy(data)
         self.optimizer.zero_grad(set_to_none=True)
-        self._backward(data, _Weights(self.config.entropy, 0.0, 1.0), 1.0, False)
+        self._backward(data, self.config.entropy, False, 1.0, False)
         gradient = [weight.grad.ravel() for weight in self.net.actor.parameters() if weight.grad is not None]
         self.optimizer.zero_grad(set_to_none=True)
         return torch.cat(gradient).double().cpu().numpy()
@@ -231,9 +223,6 @@ class ParallelOrderConditionedPPO:
             advantages = returns - values[buffer.batch.rows] if monte_carlo else advantages / self.scale[1]
         if config.normalise_advantages:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-7)
-        if config.challenge_weights:
-            weights = (buffer.batch.steps[..., None] < np.array(CHALLENGE_LENGTHS)).sum(axis=-1)
-            advantages = advantages * weights / weights.mean()
         return advantages, returns
 
     def _reduce(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> _Reduced:
@@ -257,7 +246,7 @@ class ParallelOrderConditionedPPO:
         targets = tensor(advantages, self.dtype), tensor(returns, self.dtype)
         return _Samples(inputs, actions, *targets, len(actions), taught)
 
-    def _learn(self, data: _Reduced | _Samples, weights: _Weights) -> dict[str, float]:
+    def _learn(self, data: _Reduced | _Samples, entropy: float, imitate: bool) -> dict[str, float]:
         """All epochs on a batch, and on recent ones if they are kept; returns the figures of the last gradient."""
         stats: dict[str, float] = {}
         if isinstance(data, _Samples):
@@ -268,9 +257,9 @@ class ParallelOrderConditionedPPO:
             for number, part in enumerate(parts):
                 last = epoch == self.config.epochs - 1 and number == len(parts) - 1
                 self.optimizer.zero_grad(set_to_none=True)
-                stats = self._backward(part, weights, share, last)
+                stats = self._backward(part, entropy, imitate, share, last)
                 for old in self.recent:
-                    self._backward(old, weights, share, False)
+                    self._backward(old, entropy, imitate, share, False)
                 if self.config.max_grad_norm:
                     torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.max_grad_norm)
                 self.optimizer.step()
@@ -299,14 +288,16 @@ class ParallelOrderConditionedPPO:
         data.old = torch.cat(parts)
 
     def _backward(
-        self, data: _Reduced | _Samples, weights: _Weights, share: float, with_stats: bool
+        self, data: _Reduced | _Samples, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
         """Adds the gradient of the loss times ``share``; figures of the loss if wanted."""
         if isinstance(data, _Reduced):
-            return self._backward_reduced(data, weights, share, with_stats)
-        return self._backward_samples(data, weights, share, with_stats)
+            return self._backward_reduced(data, entropy, imitate, share, with_stats)
+        return self._backward_samples(data, entropy, imitate, share, with_stats)
 
-    def _backward_reduced(self, data: _Reduced, weights: _Weights, share: float, with_stats: bool) -> dict[str, float]:
+    def _backward_reduced(
+        self, data: _Reduced, entropy: float, imitate: bool, share: float, with_stats: bool
+    ) -> dict[str, float]:
         """The fast path: the derivative by log-probabilities and values is written down, the network does the rest."""
         logits, values = self.net(data.inputs)
         logp = torch.log_softmax(logits, -1)
@@ -318,13 +309,14 @@ class ParallelOrderConditionedPPO:
             ratio = torch.exp(of_pairs - data.old)
             slope = torch.where(ratio < high, data.plus, 0.0) + torch.where(ratio > low, data.minus, 0.0)
             by_logp = torch.zeros_like(logp)
-            by_logp.view(-1)[data.pairs] = slope * ratio * (-weight * weights.own)
-            if weights.anchor:
-                by_logp.scatter_add_(1, data.taught[:, None], data.number[:, None] * (-weight * weights.anchor))
-            if weights.entropy:
+            if imitate:
+                by_logp.scatter_add_(1, data.taught[:, None], data.number[:, None] * -weight)
+            else:
+                by_logp.view(-1)[data.pairs] = slope * ratio * -weight
+            if entropy:
                 probabilities = torch.exp(logp)
                 push = probabilities * logp + probabilities
-                by_logp.addcmul_(push, data.number[:, None], value=weights.entropy * weight)
+                by_logp.addcmul_(push, data.number[:, None], value=entropy * weight)
             by_value = (data.number * values - data.returns) * (2 * self.config.value_weight * weight)
             stats = self._reduced_stats(data, ratio, logp, values) if with_stats else {}
         torch.autograd.backward((logp, values), (by_logp, by_value))
@@ -344,7 +336,9 @@ class ParallelOrderConditionedPPO:
         ]
         return _named(figures, data.size)
 
-    def _backward_samples(self, data: _Samples, weights: _Weights, share: float, with_stats: bool) -> dict[str, float]:
+    def _backward_samples(
+        self, data: _Samples, entropy: float, imitate: bool, share: float, with_stats: bool
+    ) -> dict[str, float]:
         """The plain path: every transition through the network, in chunks whose gradients add up."""
         assert data.old is not None
         total = torch.zeros(len(FIGURES), dtype=self.dtype, device=self.device)
@@ -357,17 +351,16 @@ class ParallelOrderConditionedPPO:
             clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
             policy_loss = -torch.min(ratio * advantages, clipped * advantages).sum()
             value_loss = ((values - returns) ** 2).sum()
-            loss = weights.own * policy_loss + self.config.value_weight * value_loss
-            if weights.anchor:
-                loss = loss - weights.anchor * logp.gather(1, taught[:, None]).sum()
-            if weights.entropy or with_stats:
-                entropy = -(torch.exp(logp) * logp).sum()
-                loss = loss - weights.entropy * entropy
+            gain = logp.gather(1, taught[:, None]).sum() if imitate else -policy_loss
+            loss = self.config.value_weight * value_loss - gain
+            if entropy or with_stats:
+                spread = -(torch.exp(logp) * logp).sum()
+                loss = loss - entropy * spread
             (loss * (share / data.size)).backward()
             if with_stats:
                 with torch.no_grad():
                     kl, outside = (ratio - 1 - log_ratio).sum(), (ratio != clipped).sum()
-                    total += torch.stack([policy_loss, value_loss, entropy, kl, outside])
+                    total += torch.stack([policy_loss, value_loss, spread, kl, outside])
         return _named(list(total), data.size) if with_stats else {}
 
 

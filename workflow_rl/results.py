@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workflow_rl import __version__
 from workflow_rl.bench import machine
+from workflow_rl.config import VERSION
 from workflow_rl.errors import UserError
 from workflow_rl.run_store import commit, parse_json, write_atomically
 
@@ -18,7 +18,7 @@ def write_result(folder: Path, name: str, command: str, figures: dict[str, Any],
     result = {
         "command": command,
         "commit": commit(),
-        "version": __version__,
+        "version": VERSION,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
         **about,

@@ -11,30 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workflow_rl.actor import Actor, evaluate_actor
 from workflow_rl.compliance import NO_TYPE, count_fix, due_type, start_episode
-from workflow_rl.engine.bits import lowest, wide, word
+from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.guard import Guard, block
-from workflow_rl.memory import WORD, Memory, begin, full_action, remember, view_action, write_bits
-from workflow_rl.teacher import EMPTY, Exceptions, find, teach
+from workflow_rl.keys import EMPTY, KEY_BITS, find
+from workflow_rl.memory import Memory, begin, full_action, remember, write_bits
 
-KEY_BITS = 52  # word 0 of a key is the packed observation, and above it the number of the workflow
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.0**-53
-
-
-class Actor(NamedTuple):
-    """The actor's weights for compiled code, transposed: inputs first."""
-
-    first: np.ndarray  # (n_bits, hidden)
-    order_bias: np.ndarray  # (n_workflows, hidden): bias of the first layer plus what the workflow's code adds
-    second: np.ndarray  # (hidden, hidden)
-    second_bias: np.ndarray
-    third: np.ndarray  # (hidden, n_actions)
-    third_bias: np.ndarray
 
 
 class Inputs(NamedTuple):
@@ -44,7 +33,7 @@ class Inputs(NamedTuple):
     keys: np.ndarray  # (capacity, n_words) int64: key of each row
     cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
     best: np.ndarray  # (capacity,) int16: the most probable action
-    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, if it is asked
+    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, where it chose
 
 
 class Batch(NamedTuple):
@@ -52,7 +41,6 @@ class Batch(NamedTuple):
 
     rows: np.ndarray  # int32: row of the input the action was chosen from
     actions: np.ndarray  # int16: as the view numbers them
-    steps: np.ndarray  # int16: steps of the episode before this one
     rewards: np.ndarray  # float32: of the environment
     alignment: np.ndarray  # float32
     ended: np.ndarray  # bool: the episode ended with this step
@@ -93,50 +81,9 @@ class Task(NamedTuple):
     tracks: bool  # the memory (memory.py) is kept up
     remembers: bool  # and is the input; else the observation
     host_decoy: bool  # actions are those of the host-decoy view, else all of them
-    asks: bool  # the teacher is asked about every new input
-    teacher: bool  # and plays, not the network
-    leaderboard: bool  # the edition, for the teacher
-    exceptions: Exceptions  # of the teacher
+    taught: bool  # the actions stand in the batch already: a teacher's
     guarded: bool  # fixes that look out of order are taken away
     guard: Guard
-
-
-@compiled
-def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hidden: np.ndarray) -> None:
-    """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is room to work in."""
-    a, b = hidden[0], hidden[1]
-    workflow = key[0] >> KEY_BITS
-    for j in range(a.shape[0]):
-        a[j] = actor.order_bias[workflow, j]
-    for i in range(key.shape[0]):
-        bits = key[i] if i else key[i] & ((1 << KEY_BITS) - 1)
-        first = KEY_BITS + WORD * (i - 1) if i else 0
-        while bits:
-            bit = first + lowest(bits)
-            bits &= bits - 1
-            for j in range(a.shape[0]):
-                a[j] += actor.first[bit, j]
-    for j in range(a.shape[0]):
-        a[j] = np.tanh(a[j])
-        b[j] = actor.second_bias[j]
-    for k in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            b[j] += a[k] * actor.second[k, j]
-    for j in range(probabilities.shape[0]):
-        probabilities[j] = actor.third_bias[j]
-    for k in range(b.shape[0]):
-        value = np.float32(np.tanh(b[k]))
-        for j in range(probabilities.shape[0]):
-            probabilities[j] += value * actor.third[k, j]
-    top = probabilities[0]
-    for j in range(probabilities.shape[0]):
-        top = max(top, probabilities[j])
-    total = np.float32(0)
-    for j in range(probabilities.shape[0]):
-        probabilities[j] = np.exp(probabilities[j] - top)
-        total += probabilities[j]
-    for j in range(probabilities.shape[0]):
-        probabilities[j] /= total
 
 
 @compiled
@@ -177,23 +124,12 @@ def write_key(s: State, memory: Memory, task: Task, high: int, key: np.ndarray) 
 
 
 @compiled
-def teachers_action(memory: Memory, key: np.ndarray, task: Task) -> int:
-    """What the teacher does, as the view numbers actions."""
-    action = teach(memory, key, task.leaderboard, task.exceptions)
-    return wide(view_action(action)) if task.host_decoy else action
-
-
-@compiled
-def new_row(
-    inputs: Inputs, row: int, actor: Actor, task: Task, memory: Memory, key: np.ndarray, hidden: np.ndarray
-) -> None:
+def new_row(inputs: Inputs, row: int, actor: Actor, task: Task, key: np.ndarray, hidden: np.ndarray) -> None:
     """Fills the row of an input that occurs for the first time."""
     evaluate_actor(actor, key, inputs.cumulative[row], hidden)
     if task.guarded:
         block(inputs.cumulative[row], task.guard, task.orders[key[0] >> KEY_BITS], key[0])
     accumulate(inputs, row)
-    if task.asks:
-        inputs.taught[row] = teachers_action(memory, key, task)
 
 
 @compiled
@@ -212,7 +148,7 @@ def choose(line: np.ndarray, u: float) -> int:
 
 @compiled
 def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, int]:
-    """Plays ``found.batch.rows.shape[1]`` steps of every environment with the actor's policy.
+    """Plays ``found.batch.rows.shape[1]`` steps of every environment with the actor's policy, or the given actions.
 
     Returns the number of distinct inputs and of episodes that ended.
     """
@@ -229,17 +165,18 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
             write_key(s, memory, task, high, key)
             row = find_row(inputs, key, n_rows)
             if row == n_rows:
-                new_row(inputs, row, actor, task, memory, key, hidden)
+                new_row(inputs, row, actor, task, key, hidden)
                 n_rows += 1
             world.generators[i] += word(GOLDEN)
             u = wide(mix(world.generators[i]) >> word(11)) * SCALE
             chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
-            if task.teacher:
-                chosen = teachers_action(memory, key, task)
+            if task.taught:
+                chosen = wide(batch.actions[i, step])
+                inputs.taught[row] = chosen
             action = full_action(memory, chosen) if task.host_decoy else chosen
             due = due_type(order, task.masks, compromised_hosts(s, t))
             fixed = wide(task.fixed_type[action])
-            batch.rows[i, step], batch.actions[i, step], batch.steps[i, step] = row, chosen, s.step
+            batch.rows[i, step], batch.actions[i, step] = row, chosen
             reward = step_one(s, t, action, sample(s)) / 10.0
             repaired = fixed if s.repaired else NO_TYPE
             bonus = count_fix(episode, found.violations, fixed, repaired, due, task.alignment_lambda, task.potential)

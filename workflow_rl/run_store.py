@@ -34,8 +34,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-import workflow_rl
 from workflow_rl.config import (
+    VERSION,
     SearchConfig,
     TrainConfig,
     config_from_json,
@@ -331,9 +331,7 @@ def versions() -> dict[str, str]:
     from importlib.metadata import version
 
     names = ("numpy", "numba", "torch", "gymnasium", "safetensors", "botorch", "gpytorch")
-    return {"workflow_rl": workflow_rl.__version__, "python": platform.python_version()} | {
-        n: version(n) for n in names
-    }
+    return {"workflow_rl": VERSION, "python": platform.python_version()} | {n: version(n) for n in names}
 
 
 @cache

@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.engine.bits import wide, word
-from workflow_rl.engine.chance import mix
+from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.expert import advise
+from workflow_rl.keys import EMPTY, find
 from workflow_rl.memory import N_WORDS, Memory
-
-EMPTY = -1
 
 
 class Exceptions(NamedTuple):
@@ -24,24 +22,6 @@ class Exceptions(NamedTuple):
     slots: np.ndarray  # (2**k,) int32: row, or EMPTY
     keys: np.ndarray  # (n, N_WORDS) int64
     actions: np.ndarray  # (n,) int16: 0 .. 144
-
-
-@compiled
-def find(slots: np.ndarray, keys: np.ndarray, key: np.ndarray) -> int:
-    """Slot of ``key`` (n_words,) in a hash table of rows of ``keys``, or the free slot where it belongs."""
-    mask = slots.shape[0] - 1
-    scattered = mix(word(key[0]))
-    for i in range(1, key.shape[0]):
-        scattered = mix(scattered ^ word(key[i]))
-    slot: int = wide(scattered & word(mask))
-    while slots[slot] != EMPTY:
-        same = True
-        for i in range(key.shape[0]):
-            same = same and keys[slots[slot], i] == key[i]
-        if same:
-            break
-        slot = (slot + 1) & mask
-    return slot
 
 
 @compiled

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from workflow_rl.backends import Backend, check_backend
-from workflow_rl.collect import asks_teacher, workflows_of
+from workflow_rl.collect import workflows_of
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
 from workflow_rl.errors import UserError
 from workflow_rl.policy_file import PolicyFile, load_policy
@@ -49,9 +49,9 @@ def check_task(config: TrainConfig) -> None:
         raise UserError("--greedy is for policies without a workflow: compliance is confirmed for drawn actions.")
     if config.improve_rounds and (config.conditioned or not config.imitate_updates):
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
-    if asks_teacher(config) and config.view != "memory":
+    if config.imitate_updates and config.view != "memory":
         raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
-    if asks_teacher(config) and config.guard:
+    if config.imitate_updates and config.guard:
         raise UserError("the expert knows no order, so that the guard would take its actions away; use --no-guard.")
     if config.improve_rounds and is_incident(config.takeover):
         raise UserError("paired games improve the expert for the challenge alone; leave --takeover out.")

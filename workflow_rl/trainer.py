@@ -15,18 +15,16 @@ import numpy as np
 import torch
 
 from workflow_rl.backends import Backend
-from workflow_rl.collect import Collector, PlainCollector, asks_teacher, workflow_codes, workflows_of
+from workflow_rl.collect import Collector, PlainCollector, Teacher, workflow_codes, workflows_of
 from workflow_rl.compliance import held
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.errors import SimulatorError, UserError
-from workflow_rl.improve import improved_teacher
 from workflow_rl.limits import limit_of
 from workflow_rl.policy import OrderConditionedActorCritic
 from workflow_rl.policy_evaluation import Evaluation, evaluate_network
 from workflow_rl.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.run_store import Run
-from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions
 from workflow_rl.views import View
 from workflow_rl.workflow import unit_types
 
@@ -38,6 +36,8 @@ UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
 UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
 
 Say = Callable[[dict[str, Any]], None]
+MakeTeacher = Callable[[TrainConfig, Path | None, Callable[[str], None]], Teacher]
+"""From the settings, the run's folder and whom to tell what takes long."""
 
 
 class StopReason(Enum):
@@ -86,9 +86,9 @@ class Training:
         config: TrainConfig,
         phase: str,
         net: OrderConditionedActorCritic | None,
-        exceptions: Exceptions = NO_EXCEPTIONS,
+        teacher: Teacher | None = None,
     ) -> None:
-        self.config, self.phase, self.exceptions = config, phase, exceptions
+        self.config, self.phase, self.teacher = config, phase, teacher
         self.workflows = workflows_of(config)
         codes = workflow_codes(self.workflows)
         self.ppo = ParallelOrderConditionedPPO(config, codes, net)
@@ -100,11 +100,11 @@ class Training:
     def _collector(self) -> Collector | PlainCollector:
         config = self.config
         if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
-            return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),), self.exceptions)
+            return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),))
         return Collector(
             config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
             config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
-            asks_teacher(config), self.exceptions, config.alignment == "potential", config.takeover,
+            config.alignment == "potential", config.takeover,
         )  # fmt: skip
 
     @property
@@ -120,7 +120,7 @@ class Training:
         start, cpu = time.perf_counter(), time.process_time()
         imitate = self.update < self.config.imitate_updates
         self.collector.set_strength(self._strength())
-        buffer = self.collector.collect(self.ppo, imitate)
+        buffer = self.collector.collect(self.ppo, self.teacher if imitate else None)
         collected = time.perf_counter()
         stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress, imitate)
         end = time.perf_counter()
@@ -255,6 +255,7 @@ def train_workflow(
     run: Run[TrainConfig] | None = None,
     say: Say = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
+    teacher: MakeTeacher | None = None,
 ) -> WorkflowResult:
     """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
 
@@ -263,22 +264,26 @@ def train_workflow(
         run: where to keep events, checkpoints and the result; goes on from its checkpoint if there is one.
         say: told about each update.
         note: told what else takes long.
+        teacher: makes the teacher, for settings that imitate one; see :mod:`workflow_rl.imitation`.
     """
+    if config.imitate_updates and teacher is None:
+        raise UserError("imitate_updates needs a teacher: train with `workflow-rl train`, or give one.")
     torch.set_num_threads(1)
     with ExitStack() as stack:
-        training, reason, seconds = _train(config, run, say, note, stack)
+        began = time.perf_counter()
+        taught = teacher(config, run.path if run else None, note) if teacher and config.imitate_updates else None
+        training, reason, earlier = _train(config, run, say, taught, stack)
+        seconds = earlier + time.perf_counter() - began
         if config.backend != "native":
             note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, and as many greedy ones")
         return _finish(training, reason, seconds, run)
 
 
 def _train(
-    config: TrainConfig, run: Run[TrainConfig] | None, say: Say, note: Callable[[str], None], stack: ExitStack
+    config: TrainConfig, run: Run[TrainConfig] | None, say: Say, teacher: Teacher | None, stack: ExitStack
 ) -> tuple[Training, StopReason, float]:
-    """Updates until a stop rule fires; returns where it ended, why, and after how many seconds."""
-    began = time.perf_counter()
-    exceptions = improved_teacher(config, run.path if run else None, note) if config.improve_rounds else NO_EXCEPTIONS
-    training = stack.enter_context(closing(_start(config, run, exceptions)))
+    """Updates until a stop rule fires; returns where it ended, why, and the seconds of earlier starts."""
+    training = stack.enter_context(closing(_start(config, run, teacher)))
     seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
     reason = None
     while reason is None:
@@ -288,17 +293,15 @@ def _train(
             run.log(event)
         say(event)
         if reason is not None and training.phase == BASE:
-            training = stack.enter_context(closing(Training(config, MAIN, _widen(training.ppo.net, config))))
+            training = stack.enter_context(closing(Training(config, MAIN, _widen(training.ppo.net, config), teacher)))
             reason = None
             _checkpoint(run, training)
         elif reason is None and training.update % config.checkpoint_updates == 0:
-            _checkpoint(
-                run, training
-            )  # not at the end: a run killed during the evaluation makes its last updates again
-    return training, reason, seconds + time.perf_counter() - began
+            _checkpoint(run, training)  # not at the end: one killed in the evaluation makes its last updates again
+    return training, reason, seconds
 
 
-def _start(config: TrainConfig, run: Run[TrainConfig] | None, exceptions: Exceptions) -> Training:
+def _start(config: TrainConfig, run: Run[TrainConfig] | None, teacher: Teacher | None) -> Training:
     """The training where it stands: at the run's checkpoint or at its beginning."""
     saved = run.load_checkpoint() if run else None
     if saved is not None:
@@ -306,7 +309,7 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None, exceptions: Except
         phase = meta.get("phase") if isinstance(meta, dict) else None
         if phase not in PHASES:
             raise UserError(f"{run.path if run else ''}/checkpoint.safetensors is not a checkpoint.")
-        training = Training(_phase_config(config, phase), phase, None, exceptions)
+        training = Training(_phase_config(config, phase), phase, None, teacher)
         assert run is not None
         try:
             training.restore(arrays, meta)
@@ -320,10 +323,10 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None, exceptions: Except
     if run:
         run.drop_events_after(BASE, -1, PHASES)
     if not config.conditioned or config.warm_start == "none":
-        return Training(config, MAIN, None, exceptions)
+        return Training(config, MAIN, None, teacher)
     if config.warm_start == "general":
-        return Training(_phase_config(config, BASE), BASE, None)
-    return Training(config, MAIN, _widen(load_policy(Path(config.warm_start)).net, config))
+        return Training(_phase_config(config, BASE), BASE, None, teacher)
+    return Training(config, MAIN, _widen(load_policy(Path(config.warm_start)).net, config), teacher)
 
 
 def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:

@@ -42,13 +42,13 @@ from workflow_rl.finalists import (
     finalists_event,
     finalists_in,
 )
+from workflow_rl.limits import taken_types
 from workflow_rl.order_gp import Order
 from workflow_rl.ranking import Posterior
 from workflow_rl.run_store import Run, read_result
 from workflow_rl.search import make_search
 from workflow_rl.search_evaluation import EVALUATION, SUGGESTION, Evaluation, training_config
 from workflow_rl.search_result import Done, search_result
-from workflow_rl.taken import taken_types
 from workflow_rl.trainer import WorkflowResult, base_config
 from workflow_rl.workflow import unit_types
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workflow_rl.blue import cell_of
 from workflow_rl.compliance import NO_TYPE, due_type, type_masks
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
@@ -27,7 +28,6 @@ from workflow_rl.engine.tables import Tables
 from workflow_rl.errors import UserError
 from workflow_rl.scenario import Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.scores import cell_of
 from workflow_rl.studies.bline_graph import (
     EARLY,
     EMPTY,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.blue import Policy, view_of
+from workflow_rl.blue import Policy, cell_of, view_of
 from workflow_rl.compliance import FACTS, Compliance, Obedience
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
@@ -18,7 +18,6 @@ from workflow_rl.env import CageVectorEnv
 from workflow_rl.evaluate_command import blue_named
 from workflow_rl.scenario import RED_AGENTS, Scenario
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.scores import cell_of
 from workflow_rl.studies.statistics import summary
 from workflow_rl.views import with_view
 from workflow_rl.workflow import Workflow, all_workflows

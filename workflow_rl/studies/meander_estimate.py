@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workflow_rl.blue import cell_of
 from workflow_rl.compliance import due_type, type_masks
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
@@ -41,7 +42,6 @@ from workflow_rl.memory import (
     USER4,
 )
 from workflow_rl.scenario_file import load_scenario
-from workflow_rl.scores import cell_of
 from workflow_rl.studies.meander_rules import Patience, cheat
 
 TAKEN = ("enterprise", "op_server", "op_host", "user")  # unit types that Meander ever takes
