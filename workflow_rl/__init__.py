@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from workflow_rl.config import VERSION as __version__
+from workflow_rl.config import VERSION
 from workflow_rl.registration import register_envs
+
+__version__ = VERSION
 
 if TYPE_CHECKING:
     from workflow_rl.backends import ParallelEnvWrapper
