@@ -27,23 +27,23 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import write_result
-from workflow_rl.backends import NATIVE, Backend
-from workflow_rl.blue import REMEMBERED, Defender, Policy, view_of
 from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.defenders.imitation import expert_teacher
+from workflow_rl.defenders.names import DATA, challenge
+from workflow_rl.defenders.protocol import evaluate_table, reference_policy
+from workflow_rl.defenders.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.evaluate_command import DATA, challenge
-from workflow_rl.evaluation import evaluate_table, reference_policy
-from workflow_rl.imitation import expert_teacher
-from workflow_rl.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
-from workflow_rl.policy_evaluation import network_policy
-from workflow_rl.policy_file import load_policy
+from workflow_rl.envs.backends import NATIVE, Backend
+from workflow_rl.envs.blue import REMEMBERED, Defender, Policy, view_of
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
+from workflow_rl.envs.views import begin_some, remember_all
 from workflow_rl.presets import make_config
-from workflow_rl.run_store import Run, read_tensors
-from workflow_rl.teacher import Exceptions, make_exceptions, teach_all
-from workflow_rl.trainer import train_workflow
-from workflow_rl.views import begin_some, remember_all
+from workflow_rl.runs import Run, read_tensors
+from workflow_rl.training.evaluation import network_policy
+from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.trainer import train_workflow
 
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")

@@ -30,13 +30,14 @@ import torch
 
 from benchmarks.cluster_model import Cluster, Costs, Work
 from benchmarks.results import RESULTS, write_result
-from workflow_rl import cluster, remote_training
-from workflow_rl.cluster import RayCluster
 from workflow_rl.presets import make_search_config
-from workflow_rl.run_search import new_search
-from workflow_rl.run_store import read_config, read_events, read_result
-from workflow_rl.search import GPUCBSearch
-from workflow_rl.worker import train_in
+from workflow_rl.runs import read_config, read_events, read_result
+from workflow_rl.search import ray_executor as cluster
+from workflow_rl.search import remote_training
+from workflow_rl.search.ray_executor import RayCluster
+from workflow_rl.search.run_search import new_search
+from workflow_rl.search.strategies import GPUCBSearch
+from workflow_rl.search.worker import train_in
 
 REPEATS = 5
 LONGER = ("--min-episodes", "50", "--max-episodes", "50")  # of each training: ten times the default's five updates
@@ -225,7 +226,7 @@ def evaluations() -> dict[str, Any]:
 
 def program_start() -> float:
     """Seconds until a process has imported what trainings need."""
-    command = [sys.executable, "-c", "import ray, workflow_rl.remote_training"]
+    command = [sys.executable, "-c", "import ray, workflow_rl.search.remote_training"]
     return median(timed(partial(subprocess.run, command, check=True)) for _ in range(REPEATS))
 
 

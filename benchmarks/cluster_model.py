@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workflow_rl.workflow_search import LATE, LATE_SECONDS, ROUNDS, width_of
+from workflow_rl.search.workflow_search import LATE, LATE_SECONDS, ROUNDS, width_of
 
 
 @dataclass(frozen=True)

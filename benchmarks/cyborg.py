@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import write_result
-from workflow_rl.backends import NATIVE, Backend
-from workflow_rl.bench_cyborg import bench_cyborg
+from workflow_rl.cli.replay import replay_live
 from workflow_rl.config import check_jobs
-from workflow_rl.cyborg_env import CyborgVectorEnv
-from workflow_rl.cyborg_recorder import Recorder
-from workflow_rl.evaluate_command import differences, evaluate_named
+from workflow_rl.defenders.names import differences, evaluate_named
+from workflow_rl.envs.backends import NATIVE, Backend
+from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+from workflow_rl.fidelity.cyborg_recorder import Recorder
+from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.presets import make_config
-from workflow_rl.replay_command import replay_live
-from workflow_rl.run_store import Run
-from workflow_rl.traces import load_trace
-from workflow_rl.trainer import train_workflow
+from workflow_rl.runs import Run
+from workflow_rl.studies.bench_cyborg import bench_cyborg
+from workflow_rl.training.trainer import train_workflow
 
 GAMES = 1080  # 60 of each kind of lockstep
 EPISODES, NATIVE_EPISODES = 400, 20_000  # of a transfer, per red agent

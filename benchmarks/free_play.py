@@ -18,9 +18,9 @@ from typing import Any
 
 from benchmarks.results import write_result
 from workflow_rl.config import CHALLENGE_LENGTHS
-from workflow_rl.evaluation import REFERENCE_POLICIES, evaluate, reference_policy
-from workflow_rl.scenario import RED_AGENTS
-from workflow_rl.scenario_file import load_scenario
+from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate, reference_policy
+from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network_file import load_scenario
 
 REFERENCE: dict[str, Any] = json.loads((Path(__file__).parent / "reference_returns.json").read_text("utf-8"))
 LIMIT = 3.0

@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.results import RESULTS, write_result
 from workflow_rl.presets import AGAINST, make_config
-from workflow_rl.results import read_result_file
-from workflow_rl.trainer import train_workflow
+from workflow_rl.studies.results import read_result_file
+from workflow_rl.training.trainer import train_workflow
 
 SEEDS = 5
 MILLION = {"n_envs": 20, "epochs": 10, "lr": 0.003, "max_episodes": 500}

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.results import RESULTS, write_result
 from benchmarks.search import run, search
-from workflow_rl.workflow_table import WorkflowTable, read_table
+from workflow_rl.studies.workflow_table import WorkflowTable, read_table
 
 INCIDENTS = {"bline": "30", "meander": "40"}
 STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random", "round-robin"), 2, 10

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 from benchmarks.results import RESULTS
-from workflow_rl.limits import LIMITS, limits_from_study
-from workflow_rl.run_store import write_atomically
+from workflow_rl.runs import write_atomically
+from workflow_rl.training.limits import LIMITS, limits_from_study
 
 if __name__ == "__main__":
     figures = json.loads((RESULTS / "study_limit.json").read_text("utf-8"))["figures"]

@@ -18,11 +18,11 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.engine import compile_tables
+from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN
-from workflow_rl.replay import Replayer
-from workflow_rl.scenario import Scenario
-from workflow_rl.scenario_file import load_scenario
-from workflow_rl.traces import Trace, load_trace
+from workflow_rl.fidelity.replay import Replayer
+from workflow_rl.fidelity.traces import Trace, load_trace
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from workflow_rl.report_command import gather, write_report
-from workflow_rl.report_paper import write_figures
+from workflow_rl.report.build import gather, write_report
+from workflow_rl.report.paper import write_figures
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES = ("ranking.svg", "pairs.svg")

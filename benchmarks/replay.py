@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import write_result
-from workflow_rl.replay_command import replay_files
+from workflow_rl.cli.replay import replay_files
 
 KEPT = ("episodes", "steps", "mismatched_steps")
 

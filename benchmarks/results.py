@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.results import write_result as write
+from workflow_rl.studies.results import write_result as write
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

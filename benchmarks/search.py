@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.results import write_result
 from workflow_rl.presets import make_config
-from workflow_rl.trainer import train_workflow
+from workflow_rl.training.trainer import train_workflow
 
 KEPT = (
     "best", "finalists", "pair_weights", "training_noise", "level_error", "transitions", "defender", "evaluations",

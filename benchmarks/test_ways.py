@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import RESULTS, write_result
-from workflow_rl.results import read_result_file
-from workflow_rl.run_store import commit
+from workflow_rl.runs import commit
+from workflow_rl.studies.results import read_result_file
 
 ROOT = Path(__file__).resolve().parent.parent
 WAYS = ROOT.parent / "ways"

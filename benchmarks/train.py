@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks.results import write_result
-from workflow_rl.bench_train import bench_train
+from workflow_rl.studies.bench_train import bench_train
 
 if __name__ == "__main__":
     figures = bench_train(300, 12, say=lambda line: print(line, file=sys.stderr))

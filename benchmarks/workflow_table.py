@@ -24,12 +24,12 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.config import is_incident
-from workflow_rl.limits import taken_types
 from workflow_rl.presets import make_config
-from workflow_rl.run_store import commit
-from workflow_rl.trainer import train_workflow
-from workflow_rl.workflow import unit_types
-from workflow_rl.workflow_table import table_from_json
+from workflow_rl.runs import commit
+from workflow_rl.studies.workflow_table import table_from_json
+from workflow_rl.training.limits import taken_types
+from workflow_rl.training.trainer import train_workflow
+from workflow_rl.training.workflow import unit_types
 
 REPLICATES = {"0": 3, "30": 5, "40": 3}  # trainings of each order, by takeover
 EPISODES = {"bline": 700, "meander": 1000, "meander_40": 600}  # of each environment, where not as the preset has it

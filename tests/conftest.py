@@ -15,9 +15,9 @@ import pytest
 import torch
 from xdist.scheduler import LoadScopeScheduling
 
-from workflow_rl.scenario import Scenario
-from workflow_rl.scenario_file import load_scenario
-from workflow_rl.traces import Trace, load_trace
+from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.fidelity.traces import Trace, load_trace
 
 torch.set_num_threads(1)  # the tests run in two processes
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # and those that they start: waiting threads take half of the time

@@ -23,10 +23,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tests.conftest import ROOT
-from workflow_rl import cli
+from workflow_rl.cli import commands as cli
 from workflow_rl.errors import UserError
-from workflow_rl.executor import Executor, Report, Task
-from workflow_rl.worker import train_in
+from workflow_rl.search.executor import Executor, Report, Task
+from workflow_rl.search.worker import train_in
 
 SECONDS = 600  # after which a command counts as hanging
 

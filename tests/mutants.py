@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workflow_rl.scenario import Scenario
-from workflow_rl.scenario_file import load_scenario
+from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network_file import load_scenario
 
 SCENARIO: Scenario = load_scenario()
 

@@ -15,11 +15,11 @@ import numpy as np
 from tests.conftest import DATA, ROOT
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
 from workflow_rl.config import CHALLENGE_LENGTHS, SearchConfig, TrainConfig
+from workflow_rl.engine.network_file import CAPACITY, load_scenario
 from workflow_rl.engine.state import STATE_DTYPE
-from workflow_rl.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
+from workflow_rl.envs.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
+from workflow_rl.fidelity.traces import TRACE_PORTS, TRACE_SCANNED_BIT
 from workflow_rl.presets import ON_CYBORG, PRESETS, make_config
-from workflow_rl.scenario_file import CAPACITY, load_scenario
-from workflow_rl.traces import TRACE_PORTS, TRACE_SCANNED_BIT
 
 
 def constant(file: str, name: str) -> Any:
@@ -37,9 +37,11 @@ SHORT, MIDDLE, LONG = CHALLENGE_LENGTHS
 THRESHOLD = f"{100 * TrainConfig.compliance_threshold:.0f} %"
 N_EVALUATED = f"{TrainConfig.n_eval_episodes:,}"
 MOST_UPDATES = TrainConfig.max_episodes  # an update is an episode of each environment
-MOST_FITTED = constant("workflow_rl/order_gp.py", "MOST_FITTED")
-ROUNDS_FROM = 2 * constant("workflow_rl/workflow_search.py", "ROUNDS")  # with fewer under way a round is one suggestion
-N_WATCHED = constant("workflow_rl/story.py", "N_EPISODES")
+MOST_FITTED = constant("workflow_rl/search/gp.py", "MOST_FITTED")
+ROUNDS_FROM = 2 * constant(
+    "workflow_rl/search/workflow_search.py", "ROUNDS"
+)  # with fewer under way a round is one suggestion
+N_WATCHED = constant("workflow_rl/report/story.py", "N_EPISODES")
 GAMES_OF_STUDY = 2000  # tests/test_numbers.py would not excuse another: baselines.py, `games`
 N_SAMPLES = sum(len(np.load(path)["n_steps"]) for path in DATA.glob("sample-*.npz"))
 PPO_TRIED = "the setting that was tried, in benchmarks/champion.py ppo"
@@ -96,7 +98,7 @@ DEFINITIONS = {
         "cost 0.1 a step": THE_GAME,
         f"for {LONGEST_IDLE} steps": "a limit of a rule of the expert",
         "plays 10,000 games": "n_games of improve.py",
-        f"{constant('workflow_rl/improve.py', 'KEPT')} of the true states": A_SETTING,
+        f"{constant('workflow_rl/defenders/paired_games.py', 'KEPT')} of the true states": A_SETTING,
         f"up to {SHORT}, twice up to {MIDDLE}, once up to {LONG}": THE_PROTOCOL,
         f"two layers of {make_config('champion').hidden}": A_SETTING,
         f"{make_config('champion').imitate_updates} batches": A_SETTING,
@@ -104,8 +106,8 @@ DEFINITIONS = {
         "batches of 225,000 transitions": PPO_TRIED,
     },
     "docs/cluster.md": {
-        f"every {constant('workflow_rl/cluster.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,
-        f"{constant('workflow_rl/cluster.py', 'MOST_MESSAGES')} from all": A_SETTING,
+        f"every {constant('workflow_rl/search/ray_executor.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,
+        f"{constant('workflow_rl/search/ray_executor.py', 'MOST_MESSAGES')} from all": A_SETTING,
         f"at most {MOST_FITTED} observations": A_SETTING,
         f"{8 * 10_000**2 / 1e9} GB for 10,000": "8 n^2 bytes",
     },
@@ -123,7 +125,7 @@ DEFINITIONS = {
     "docs/decisions/0008-report.md": {f"worst of {N_WATCHED}": A_SETTING},
     "docs/decisions/0010-cluster.md": {
         f"From {ROUNDS_FROM} evaluations": "from here on a round has two suggestions",
-        f"{constant('workflow_rl/search.py', 'POOL'):,} best orders": A_SETTING,
+        f"{constant('workflow_rl/search/strategies.py', 'POOL'):,} best orders": A_SETTING,
     },
     "docs/decisions/0012-time-limit.md": {f"`gae_lambda` {make_config().gae_lambda}": A_SETTING},
     "docs/decisions/0013-repairs.md": {
@@ -159,9 +161,9 @@ DEFINITIONS = {
     "docs/presets.md": {preset_row(name): "the preset" for name in PRESETS}
     | {f"{make_config('original').n_envs * make_config('original').max_episodes:,} episodes": "the preset"},
     "docs/report.md": {
-        f"{100 * constant('workflow_rl/ranking.py', 'CONFIDENCE'):.0f} % intervals": A_SETTING,
+        f"{100 * constant('workflow_rl/search/ranking.py', 'CONFIDENCE'):.0f} % intervals": A_SETTING,
         f"worst of {N_WATCHED}": A_SETTING,
-        f"{constant('workflow_rl/report_command.py', 'EPISODES')} fresh games": A_SETTING,
+        f"{constant('workflow_rl/report/build.py', 'EPISODES')} fresh games": A_SETTING,
     },
     "docs/scenario.md": {
         f"{CAPACITY['hosts']} hosts": "a limit of the program",
@@ -175,7 +177,7 @@ DEFINITIONS = {
         "(95 % for all": "confidence of the comparison",
         f"be {constant('workflow_rl/studies/page_answers.py', 'SURE')} standard errors": "ten pairs together",
         "at least 99 %": "the share that was asked for",
-        f"after {constant('workflow_rl/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the benchmark's searches",
+        f"after {constant('workflow_rl/studies/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the searches",
     },
     "docs/training.md": {
         f"{GAMES_OF_STUDY:,} fresh games": "games of the study",

@@ -13,10 +13,10 @@ import numpy as np
 
 from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS
+from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Scenario
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.step import reset_envs, step_envs_with
-from workflow_rl.scenario import RED_ACTIONS, RED_AGENTS, Scenario
-from workflow_rl.scenario_file import load_scenario
-from workflow_rl.takeover import takeover_rows
+from workflow_rl.envs.takeover import takeover_rows
 
 HEADER = "t | blue | red | success | chance | bits | reward"
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from workflow_rl import cluster
+from workflow_rl.search import ray_executor as cluster
 
 NODES = 3
 _cluster: Any = None

@@ -16,13 +16,13 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from tests.helpers import agent_in, assert_refused, run, run_json
 from workflow_rl.config import CHALLENGE_LENGTHS
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.evaluate_command import DATA, blue_named
-from workflow_rl.evaluation import evaluate
-from workflow_rl.export import export_agent
-from workflow_rl.policy_file import load_policy
-from workflow_rl.scenario import RED_AGENTS
-from workflow_rl.views import View, ViewedEnvs
+from workflow_rl.defenders.export import export_agent
+from workflow_rl.defenders.names import DATA, blue_named
+from workflow_rl.defenders.protocol import evaluate
+from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.views import View, ViewedEnvs
+from workflow_rl.training.policy_file import load_policy
 
 EDITIONS = ("current", "leaderboard")
 

@@ -26,14 +26,14 @@ from tests.ray_cluster import (
     trainers,
     wait_for_the_end_of_the_connection,
 )
-from workflow_rl.cluster import RayCluster
 from workflow_rl.errors import UserError
-from workflow_rl.executor import Task
 from workflow_rl.presets import make_config
-from workflow_rl.run_search import ParallelWorkflowRLTrainer
-from workflow_rl.run_store import read_config, read_events
-from workflow_rl.worker import train_in
-from workflow_rl.workflow import all_workflows
+from workflow_rl.runs import read_config, read_events
+from workflow_rl.search.executor import Task
+from workflow_rl.search.ray_executor import RayCluster
+from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
+from workflow_rl.search.worker import train_in
+from workflow_rl.training.workflow import all_workflows
 
 pytestmark = pytest.mark.needs("ray")
 

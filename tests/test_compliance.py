@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from workflow_rl import CageVectorEnv
-from workflow_rl.compliance import (
+from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.tables import EXPLOIT
+from workflow_rl.training.compliance import (
     EPISODE_DTYPE,
     FACTS,
     IDLE,
@@ -20,9 +22,7 @@ from workflow_rl.compliance import (
     judge_fix,
     type_masks,
 )
-from workflow_rl.engine.tables import EXPLOIT
-from workflow_rl.scenario import Scenario
-from workflow_rl.workflow import Workflow
+from workflow_rl.training.workflow import Workflow
 
 ORDER = Workflow.parse("user,enterprise,op_server,op_host,defender")
 DEFENDER, ENTERPRISE, OP_SERVER, OP_HOST, USER = range(5)

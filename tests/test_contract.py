@@ -16,8 +16,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tests.conftest import require
 from tests.helpers import same
 from workflow_rl import CageEnv, CageVectorEnv, CyborgEnv, CyborgVectorEnv, ParallelEnvWrapper, UserError
-from workflow_rl.compliance import FACTS
-from workflow_rl.scenario import RED_AGENTS, Scenario
+from workflow_rl.engine.network import RED_AGENTS, Scenario
+from workflow_rl.training.compliance import FACTS
 
 Make = Callable[..., Any]
 

@@ -23,7 +23,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, same
 from workflow_rl import CyborgEnv, CyborgVectorEnv, UserError
-from workflow_rl.cyborg_sim import CyborgGame, load_cyborg
+from workflow_rl.envs.cyborg_sim import CyborgGame, load_cyborg
 from workflow_rl.errors import MissingExtraError, SimulatorError
 
 pytestmark = pytest.mark.needs("csle_cyborg")
@@ -243,7 +243,7 @@ def test_a_system_that_has_no_room_is_named_and_started_processes_end(
 FULL = """
 mount -t tmpfs -o size=4k none /dev/shm || exit 77
 dd if=/dev/zero of=/dev/shm/full bs=4k count=1 2>/dev/null
-exec "$0" -m workflow_rl.cli evaluate sleep --backend cyborg --episodes 4 --jobs 3
+exec "$0" -m workflow_rl.cli.commands evaluate sleep --backend cyborg --episodes 4 --jobs 3
 """
 
 
@@ -361,8 +361,8 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     a file, that it imports gym, which nobody installs, and that its wrapper returns observations alone from reset and
     four values from step.
     """
-    from workflow_rl.cyborg_scenario import cyborg_scenario
-    from workflow_rl.scenario_file import load_scenario
+    from workflow_rl.engine.network_file import load_scenario
+    from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 
     root = tmp_path / "cage-challenge-2" / "CybORG" / "CybORG"
     files = {
@@ -417,7 +417,7 @@ def test_a_checkout_of_cyborg_can_be_used_instead(checkout: Path) -> None:
 
 
 def changed_scenario(folder: Path) -> Path:
-    text = (ROOT / "workflow_rl" / "data" / "cage2.toml").read_text("utf-8")
+    text = (ROOT / "workflow_rl" / "engine" / "cage2.toml").read_text("utf-8")
     changed = folder / "mine.toml"
     changed.write_text(text.replace("detected = 0.95", "detected = 0.9"), "utf-8")
     return changed

@@ -15,16 +15,16 @@ import pytest
 from tests.conftest import DATA as TEST_DATA
 from tests.helpers import assert_refused, run, run_json, same
 from workflow_rl import CageVectorEnv, make_config, train_workflow
-from workflow_rl.backends import NATIVE, Backend
-from workflow_rl.collect import PlainCollector, workflow_codes
 from workflow_rl.config import TrainConfig
+from workflow_rl.defenders.names import evaluate_named, in_standard_errors
+from workflow_rl.envs.backends import NATIVE, Backend
 from workflow_rl.errors import SimulatorError
-from workflow_rl.evaluate_command import evaluate_named, in_standard_errors
-from workflow_rl.policy_evaluation import evaluate_network
-from workflow_rl.policy_file import load_policy
-from workflow_rl.ppo import ParallelOrderConditionedPPO
-from workflow_rl.run_store import Run, read_config, read_tensors
-from workflow_rl.workflow import Workflow
+from workflow_rl.runs import Run, read_config, read_tensors
+from workflow_rl.training.collectors import PlainCollector, workflow_codes
+from workflow_rl.training.evaluation import evaluate_network
+from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.workflow import Workflow
 
 pytestmark = pytest.mark.needs("csle_cyborg")
 
@@ -105,7 +105,7 @@ def test_the_two_ways_to_play_greedily_agree() -> None:
     workflows = (Workflow.parse(ORDER),)
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), load_policy(UNIVERSAL).net)
     compiled = evaluate_network(ppo, workflows, "meander", "current", 20, 60, 3, (4,), greedy=True)
-    from workflow_rl.collect import ENVIRONMENTS, POLICY, derive_seeds
+    from workflow_rl.training.collectors import ENVIRONMENTS, POLICY, derive_seeds
 
     config = TrainConfig(update_steps=60, max_steps=60, alignment_lambda=0.0, device="cpu")
     collector = PlainCollector(CageVectorEnv(20, red_agent="meander", max_steps=None), config, workflows, greedy=True)

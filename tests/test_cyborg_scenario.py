@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from tests.conftest import ORACLE
-from workflow_rl.bench import cyborg_speed
-from workflow_rl.cyborg_scenario import cyborg_scenario
-from workflow_rl.scenario import Scenario
+from workflow_rl.engine.network import Scenario
+from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+from workflow_rl.studies.bench import cyborg_speed
 
 pytestmark = pytest.mark.needs("csle_cyborg")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.helpers import assert_refused, run, run_json
 from tests.test_report import unpack
-from workflow_rl.report_command import write_report
+from workflow_rl.report.build import write_report
 
 DEEP = "[" * 100_000
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import ROOT, require
 from tests.helpers import run
-from workflow_rl.answer import FINALIST_COLUMNS, finalist_rows, sentences
+from workflow_rl.report.answer import FINALIST_COLUMNS, finalist_rows, sentences
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)

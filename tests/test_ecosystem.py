@@ -32,7 +32,7 @@ def adapter(request: pytest.FixtureRequest) -> Any:
     require("stable_baselines3")
     if request.param == "docs":
         return adapter_of_the_documents()
-    from workflow_rl.sb3_env import CageSB3VecEnv
+    from workflow_rl.envs.sb3_env import CageSB3VecEnv
 
     return CageSB3VecEnv
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers import same
 from workflow_rl import CageEnv, CageVectorEnv
-from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.engine.network import RED_AGENTS
 
 REDS = st.sampled_from([*RED_AGENTS, "bline,meander", "sleep,meander,bline"])
 EDITIONS = st.sampled_from(["current", "leaderboard"])

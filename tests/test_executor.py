@@ -16,15 +16,15 @@ import pytest
 
 from tests.conftest import DATA
 from tests.ray_cluster import three_nodes, trainers
-from workflow_rl.cluster import RayCluster
 from workflow_rl.config import TrainConfig
 from workflow_rl.errors import UserError
-from workflow_rl.executor import Executor, Report, Task
 from workflow_rl.presets import make_config
-from workflow_rl.remote_training import CHECKPOINT, DONE, ERROR, keep, pack, train_away
-from workflow_rl.run_store import Run, read_events, read_result
-from workflow_rl.worker import train_in
-from workflow_rl.worker_pool import WorkerPool
+from workflow_rl.runs import Run, read_events, read_result
+from workflow_rl.search.executor import Executor, Report, Task
+from workflow_rl.search.ray_executor import RayCluster
+from workflow_rl.search.remote_training import CHECKPOINT, DONE, ERROR, keep, pack, train_away
+from workflow_rl.search.worker import train_in
+from workflow_rl.search.worker_pool import WorkerPool
 
 SMALL: dict[str, Any] = {
     "workflow": "user,enterprise,op_server,op_host,defender", "warm_start": str(DATA / "universal.safetensors"),

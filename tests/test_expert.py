@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.helpers import run, run_json
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.evaluation import evaluate, reference_policy
-from workflow_rl.expert import RULES, WAIT, advice
-from workflow_rl.views import View, ViewedEnvs
+from workflow_rl.defenders.expert import RULES, WAIT, advice
+from workflow_rl.defenders.protocol import evaluate, reference_policy
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.views import View, ViewedEnvs
 
 
 @pytest.mark.parametrize("edition", ["current", "leaderboard"])

@@ -17,16 +17,16 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from tests.helpers import agent_in, assert_refused, run, run_json
 from workflow_rl import CageVectorEnv, UserError, load_policy
-from workflow_rl.collect import workflow_codes
-from workflow_rl.compliance import FACTS, Compliance, Obedience
 from workflow_rl.config import TrainConfig
-from workflow_rl.export import export_agent
-from workflow_rl.exported_agent import UNIT_TYPES
-from workflow_rl.policy_file import PolicyFile, save_policy
-from workflow_rl.ppo import ParallelOrderConditionedPPO
-from workflow_rl.rollout import sample_actions
-from workflow_rl.scenario import Scenario
-from workflow_rl.workflow import Workflow, unit_types
+from workflow_rl.defenders.export import export_agent
+from workflow_rl.defenders.exported_agent import UNIT_TYPES
+from workflow_rl.engine.network import Scenario
+from workflow_rl.training.collectors import workflow_codes
+from workflow_rl.training.compliance import FACTS, Compliance, Obedience
+from workflow_rl.training.policy_file import PolicyFile, save_policy
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.rollout import sample_actions
+from workflow_rl.training.workflow import Workflow, unit_types
 
 UNIVERSAL = TEST_DATA / "universal.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
@@ -178,8 +178,8 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
     import csle_cyborg.main as simulator
 
-    from workflow_rl.cyborg_scenario import cyborg_scenario
-    from workflow_rl.scenario_file import load_scenario
+    from workflow_rl.engine.network_file import load_scenario
+    from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 
     spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
     assert spec is not None

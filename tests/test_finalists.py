@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.test_ranking import ITEMS, evaluated, some_orders
-from workflow_rl.finalists import (
+from workflow_rl.presets import make_config, make_search_config
+from workflow_rl.search.finalists import (
     Finalist,
     Finished,
     choose_finalists,
@@ -22,9 +23,8 @@ from workflow_rl.finalists import (
     reversals,
     settle,
 )
-from workflow_rl.presets import make_config, make_search_config
-from workflow_rl.ranking import Evaluated, Posterior
-from workflow_rl.workflow_table import FOLLOWED
+from workflow_rl.search.ranking import Evaluated, Posterior
+from workflow_rl.studies.workflow_table import FOLLOWED
 
 BEST = ("enterprise", "op_server", "user", "defender", "op_host")
 RIVAL = ("op_server", "user", "enterprise", "defender", "op_host")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.free_play import LIMIT, compare
+from workflow_rl.defenders.protocol import evaluate, reference_policy
+from workflow_rl.engine.network import Scenario
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import evaluate, reference_policy
-from workflow_rl.scenario import Scenario
 
 
 def test_mean_returns_of_free_play_agree_with_the_reference_tables() -> None:

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from workflow_rl.collect import Collector, workflow_codes
-from workflow_rl.export import export_agent
-from workflow_rl.guard import Guard, block, make_guard
-from workflow_rl.policy_file import load_policy
-from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.defenders.export import export_agent
+from workflow_rl.engine.network import Scenario
+from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.presets import make_config
-from workflow_rl.run_store import Run
-from workflow_rl.scenario import Scenario
-from workflow_rl.trainer import train_workflow
-from workflow_rl.views import PLAIN, View
-from workflow_rl.workflow import Workflow, all_workflows
+from workflow_rl.runs import Run
+from workflow_rl.training.collectors import Collector, workflow_codes
+from workflow_rl.training.guard import Guard, block, make_guard
+from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.trainer import train_workflow
+from workflow_rl.training.workflow import Workflow, all_workflows
 
 ORDER = "enterprise,user,op_server,defender,op_host"
 

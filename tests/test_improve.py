@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workflow_rl import improve as module
-from workflow_rl.errors import UserError
-from workflow_rl.improve import improve, improved_teacher
-from workflow_rl.keys import EMPTY, find
-from workflow_rl.memory import (
+from workflow_rl.defenders import paired_games as module
+from workflow_rl.defenders.paired_games import improve, improved_teacher
+from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
+from workflow_rl.envs.memory import (
     FIRST_DECOY,
     MEMORY_DTYPE,
     N_BITS,
@@ -23,10 +22,11 @@ from workflow_rl.memory import (
     forget,
     write_bits,
 )
+from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
-from workflow_rl.run_store import read_tensors, write_tensors
-from workflow_rl.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
-from workflow_rl.train_task import check_task
+from workflow_rl.runs import read_tensors, write_tensors
+from workflow_rl.training.keys import EMPTY, find
+from workflow_rl.training.train_task import check_task
 
 FIRST = np.zeros(N_WORDS, np.int64)  # the key of an episode's start
 _memory = np.zeros(1, MEMORY_DTYPE)

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from benchmarks.cluster_model import Cluster, Costs, Work
-from workflow_rl import workflow_search
-from workflow_rl.executor import Executor, Report, Task
 from workflow_rl.presets import make_search_config
-from workflow_rl.run_store import Run, read_events
-from workflow_rl.search import make_search
-from workflow_rl.workflow import unit_types
-from workflow_rl.workflow_search import WorkflowSearch
+from workflow_rl.runs import Run, read_events
+from workflow_rl.search import workflow_search
+from workflow_rl.search.executor import Executor, Report, Task
+from workflow_rl.search.strategies import make_search
+from workflow_rl.search.workflow_search import WorkflowSearch
+from workflow_rl.training.workflow import unit_types
 
 SMALL: dict[str, Any] = {"n_workflows": 30, "replicates": 5, "warm_start": "none", "finish": False}
 

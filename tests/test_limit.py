@@ -10,26 +10,26 @@ import numpy as np
 import pytest
 
 from benchmarks.results import RESULTS
-from workflow_rl.blue import cell_of
+from workflow_rl.cli.printing import too_good
+from workflow_rl.defenders.protocol import evaluate, reference_policy
 from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT
+from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.state import NO_EXPLOIT
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import DRAW_RANGE
-from workflow_rl.env import CageVectorEnv
+from workflow_rl.envs.blue import cell_of
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import evaluate, reference_policy
-from workflow_rl.limits import LIMITS, limit_of, limits_from_study
-from workflow_rl.printing import too_good
-from workflow_rl.scenario import Scenario
-from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import STATES
 from workflow_rl.studies.bline_limit import Solution, bline_limit, in_order, simulate, solve
 from workflow_rl.studies.bline_orders import find_repairs, orders_of
 from workflow_rl.studies.bline_states import keys_of
 from workflow_rl.studies.meander_estimate import Rules, meander_estimate, returns_of
 from workflow_rl.studies.meander_rules import Patience
-from workflow_rl.takeover import takeover_rows
+from workflow_rl.training.limits import LIMITS, limit_of, limits_from_study
 
 EDITIONS = ("current", "leaderboard")
 HORIZON = 17  # B_line needs 15 steps to its last line

@@ -12,18 +12,18 @@ import pytest
 from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CyborgVectorEnv
-from workflow_rl.blue import Policy
-from workflow_rl.compliance import FACTS
-from workflow_rl.cyborg_recorder import Recorder
+from workflow_rl.defenders.names import LIVE_BLUES, blue_named
+from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine import compile_tables
+from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Scenario
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.tables import fixed_hosts
-from workflow_rl.evaluate_command import LIVE_BLUES, blue_named
-from workflow_rl.evaluation import reference_policy
-from workflow_rl.lockstep import _record, live_lockstep
-from workflow_rl.replay import Replayer, replay
-from workflow_rl.scenario import GREEN_AGENTS, RED_AGENTS, Scenario
-from workflow_rl.scenario_file import load_scenario
-from workflow_rl.traces import TRACE_RED_AGENTS
+from workflow_rl.envs.blue import Policy
+from workflow_rl.fidelity.cyborg_recorder import Recorder
+from workflow_rl.fidelity.lockstep import _record, live_lockstep
+from workflow_rl.fidelity.replay import Replayer, replay
+from workflow_rl.fidelity.traces import TRACE_RED_AGENTS
+from workflow_rl.training.compliance import FACTS
 
 pytestmark = pytest.mark.needs("csle_cyborg")
 

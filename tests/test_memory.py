@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine import compile_tables
+from workflow_rl.engine.network import RED_AGENTS, Scenario
 from workflow_rl.engine.tables import TARGET_ENTERPRISE, TARGET_USER
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.evaluation import reference_policy
-from workflow_rl.memory import (
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.memory import (
     AFTER_FAILURE,
     AFTER_SUCCESS,
     ANALYSE,
@@ -43,8 +44,7 @@ from workflow_rl.memory import (
     view_action,
     write_bits,
 )
-from workflow_rl.scenario import RED_AGENTS, Scenario
-from workflow_rl.views import View, ViewedEnvs
+from workflow_rl.envs.views import View, ViewedEnvs
 
 REMEMBERED = View("memory", "full")
 

@@ -7,13 +7,13 @@ import pytest
 
 from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
-from workflow_rl.compliance import EPISODE_DTYPE, Compliance, Obedience
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.evaluation import reference_policy
-from workflow_rl.playbook import PURPOSE, _orders, _pairs, read_playbook
-from workflow_rl.scenario import RED_AGENTS
-from workflow_rl.scenario_file import load_scenario
-from workflow_rl.workflow import all_workflows
+from workflow_rl.defenders.playbook import PURPOSE, _orders, _pairs, read_playbook
+from workflow_rl.defenders.protocol import reference_policy
+from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.training.compliance import EPISODE_DTYPE, Compliance, Obedience
+from workflow_rl.training.workflow import all_workflows
 
 ORDER = "user,op_server,enterprise,op_host,defender"
 

@@ -11,19 +11,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_rl.buffer import ParallelTrajectoryBuffer, discounted
-from workflow_rl.collect import ENVIRONMENTS, Collector, PlainCollector, derive_seeds, workflow_codes
 from workflow_rl.config import TrainConfig
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.imitation import ExpertTeacher
-from workflow_rl.policy import OrderConditionedActorCritic
-from workflow_rl.ppo import ParallelOrderConditionedPPO
+from workflow_rl.defenders.imitation import ExpertTeacher
+from workflow_rl.defenders.teacher import NO_EXCEPTIONS
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.views import View, with_view
 from workflow_rl.presets import make_config
-from workflow_rl.rollout import sample_actions
-from workflow_rl.teacher import NO_EXCEPTIONS
-from workflow_rl.trainer import PHASES, Training
-from workflow_rl.views import View, with_view
-from workflow_rl.workflow import all_workflows
+from workflow_rl.training.actor_critic import OrderConditionedActorCritic
+from workflow_rl.training.buffer import ParallelTrajectoryBuffer, discounted
+from workflow_rl.training.collectors import ENVIRONMENTS, Collector, PlainCollector, derive_seeds, workflow_codes
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.rollout import sample_actions
+from workflow_rl.training.trainer import PHASES, Training
+from workflow_rl.training.workflow import all_workflows
 
 
 def test_monte_carlo_returns_never_cross_episodes_and_go_on_with_the_value_after_the_last_step() -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
-from workflow_rl import bench_search
-from workflow_rl.bench_search import best_observed, chosen, large_objective, simulate, table_objective
-from workflow_rl.compliance import Obedience
-from workflow_rl.limits import limit_of
-from workflow_rl.order_gp import Order
-from workflow_rl.ranking import Evaluated, Posterior
-from workflow_rl.search import make_search
-from workflow_rl.workflow_table import WorkflowTable, read_table
+from workflow_rl.search.gp import Order
+from workflow_rl.search.ranking import Evaluated, Posterior
+from workflow_rl.search.strategies import make_search
+from workflow_rl.studies import bench_search
+from workflow_rl.studies.bench_search import best_observed, chosen, large_objective, simulate, table_objective
+from workflow_rl.studies.workflow_table import WorkflowTable, read_table
+from workflow_rl.training.compliance import Obedience
+from workflow_rl.training.limits import limit_of
 
 ITEMS = ("defender", "enterprise", "op_server", "op_host", "user")
 ORDERS = tuple(permutations(ITEMS))

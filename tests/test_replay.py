@@ -8,11 +8,11 @@ import pytest
 from tests.conftest import DATA, oracle_files
 from tests.mutants import TABLE_MUTANTS, TableMutant
 from workflow_rl.engine import compile_tables
+from workflow_rl.engine.network import RED_ACTIONS, Scenario
 from workflow_rl.errors import TraceError
-from workflow_rl.meander_check import meander_candidates
-from workflow_rl.replay import Replayer, ReplayResult, replay
-from workflow_rl.scenario import RED_ACTIONS, Scenario
-from workflow_rl.traces import TRACE_EXPLOITS, TRACE_PORTS, Trace, code_map, load_trace, translate_masks
+from workflow_rl.fidelity.meander_check import meander_candidates
+from workflow_rl.fidelity.replay import Replayer, ReplayResult, replay
+from workflow_rl.fidelity.traces import TRACE_EXPLOITS, TRACE_PORTS, Trace, code_map, load_trace, translate_masks
 
 EDITIONS = ("current", "leaderboard")
 

@@ -22,15 +22,15 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
 from workflow_rl.config import config_to_json
 from workflow_rl.presets import make_search_config
-from workflow_rl.report_arrows import arrows
-from workflow_rl.report_command import answer, gather, write_report
-from workflow_rl.report_compare import compared, row_of
-from workflow_rl.report_data import command_of, report_data
-from workflow_rl.report_figures import BLUE, GREY, figures
-from workflow_rl.report_paper import tables, write_figures
-from workflow_rl.report_sections import page
-from workflow_rl.run_store import Run, read_config, read_search_config
-from workflow_rl.workflow import Workflow, all_workflows
+from workflow_rl.report.arrows import arrows
+from workflow_rl.report.build import answer, gather, write_report
+from workflow_rl.report.compare import compared, row_of
+from workflow_rl.report.figures import BLUE, GREY, figures
+from workflow_rl.report.paper import tables, write_figures
+from workflow_rl.report.run_data import command_of, report_data
+from workflow_rl.report.sections import page
+from workflow_rl.runs import Run, read_config, read_search_config
+from workflow_rl.training.workflow import Workflow, all_workflows
 
 EXAMPLE = ROOT / "docs" / "example-run.zip"
 

@@ -12,9 +12,9 @@ import pytest
 
 from tests.conftest import CHROMIUM
 from tests.test_report import figures_of, unpack
-from workflow_rl.report_command import gather, write_report
-from workflow_rl.scenario_file import load_scenario
-from workflow_rl.story import BELIEFS
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.report.build import gather, write_report
+from workflow_rl.report.story import BELIEFS
 
 pytestmark = pytest.mark.needs("playwright", "chromium")
 

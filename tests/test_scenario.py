@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from workflow_rl.engine import compile_tables
+from workflow_rl.engine.network import Scenario, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import DEFAULT_SCENARIO, load_scenario
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, YIELDS_USER, fixed_hosts
 from workflow_rl.errors import ScenarioError, UserError
-from workflow_rl.scenario import Scenario, check_choice, parse_red_agents
-from workflow_rl.scenario_file import DEFAULT_SCENARIO, load_scenario
 
 DECOY_MASKS = {
     "Defender": 197, "Enterprise0": 197, "Enterprise1": 2, "Enterprise2": 2, "Op_Host0": 197, "Op_Host1": 197,

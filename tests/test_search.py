@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from workflow_rl import order_gp
 from workflow_rl.config import STRATEGIES
 from workflow_rl.errors import UserError
-from workflow_rl.order_gp import MallowsKernel, Order, OrderGP, features, pair_swaps
-from workflow_rl.search import (
+from workflow_rl.search import gp as order_gp
+from workflow_rl.search.gp import MallowsKernel, Order, OrderGP, features, pair_swaps
+from workflow_rl.search.strategies import (
     GPUCBSearch,
     OrderSearch,
     Suggestion,

@@ -17,16 +17,16 @@ import pytest
 from tests.conftest import DATA, ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CageVectorEnv
-from workflow_rl.compliance import NO_TYPE
+from workflow_rl.defenders.names import blue_named
+from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine import allocate, compile_tables
+from workflow_rl.engine.network import Scenario
 from workflow_rl.engine.step import reset_envs, step_envs_with
-from workflow_rl.evaluate_command import blue_named
-from workflow_rl.evaluation import reference_policy
-from workflow_rl.replay import Replayer
-from workflow_rl.scenario import Scenario
-from workflow_rl.story import BELIEFS, SEED, Episodes, Story, judge, story_of_trace
-from workflow_rl.takeover import takeover_rows
-from workflow_rl.traces import TRACE_RED_AGENTS, Trace
+from workflow_rl.envs.takeover import takeover_rows
+from workflow_rl.fidelity.replay import Replayer
+from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
+from workflow_rl.report.story import BELIEFS, SEED, Episodes, Story, judge, story_of_trace
+from workflow_rl.training.compliance import NO_TYPE
 
 UNIVERSAL = DATA / "universal.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
@@ -86,13 +86,13 @@ def test_fixes_are_judged_by_the_workflow_and_what_was_skipped_is_named(scenario
 
 
 def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> None:
-    from workflow_rl.compliance import Compliance
-    from workflow_rl.workflow import Workflow
+    from workflow_rl.training.compliance import Compliance
+    from workflow_rl.training.workflow import Workflow
 
     scenario = episodes.scenario
     order = np.tile(Workflow.parse(OTHER).indices(), (40, 1))
     compliance = Compliance(scenario, order, 0.0)
-    from workflow_rl.game import fixed_unit_types
+    from workflow_rl.envs.game import fixed_unit_types
 
     fixed = fixed_unit_types(scenario)
     for actions, repaired, before in zip(episodes.actions, episodes.repaired, episodes.before, strict=True):
@@ -152,13 +152,13 @@ def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], s
 
 def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace], scenario: Scenario) -> None:
     """Every recorded step in words, levels and decoys, from the recording and from the engine's state."""
-    from workflow_rl.story import _picture, _red_in_words
+    from workflow_rl.report.story import _picture, _red_in_words
 
     trace = samples["current"].take([0, 20, 45, 60, 80])
     replayer, tables = Replayer(trace, scenario), compile_tables(scenario, "current")
     told = [story_of_trace(trace, episode, "current") for episode in range(5)]
     states, rewards = allocate(5), np.zeros(5)
-    from workflow_rl.scenario import RED_AGENTS
+    from workflow_rl.engine.network import RED_AGENTS
 
     states["red"] = [RED_AGENTS.index(story.red_agent) for story in told]
     states["green_acts"] = 1

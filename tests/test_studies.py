@@ -19,14 +19,13 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from tests.helpers import run
 from workflow_rl.errors import UserError
-from workflow_rl.policy_evaluation import evaluate_policy_file
-from workflow_rl.results import read_result_file, write_result
 from workflow_rl.studies.cells import Cell, Laboratory
 from workflow_rl.studies.games import greedy_priority, play, play_games
 from workflow_rl.studies.page import render
 from workflow_rl.studies.page_answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
 from workflow_rl.studies.page_parts import Files
 from workflow_rl.studies.registry import STUDIES
+from workflow_rl.studies.results import read_result_file, write_result
 from workflow_rl.studies.rollouts import (
     _equal_quality,
     at_seconds,
@@ -36,7 +35,8 @@ from workflow_rl.studies.rollouts import (
 )
 from workflow_rl.studies.statistics import difference, interquartile_mean, of_games, paired, summary
 from workflow_rl.studies.trainings import _noise
-from workflow_rl.workflow import Workflow
+from workflow_rl.training.evaluation import evaluate_policy_file
+from workflow_rl.training.workflow import Workflow
 
 ORDER = "enterprise,op_server,user,defender,op_host"
 

@@ -13,19 +13,19 @@ import pytest
 
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, ParallelEnvWrapper
-from workflow_rl.cyborg_env import CyborgEnv
+from workflow_rl.defenders.export import export_agent
+from workflow_rl.defenders.protocol import episode_returns, reference_policy
+from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.envs.cyborg_env import CyborgEnv
+from workflow_rl.envs.memory import MEMORY_DTYPE, begin, forget, remember
+from workflow_rl.envs.views import View, with_view
 from workflow_rl.errors import UserError
-from workflow_rl.evaluation import episode_returns, reference_policy
-from workflow_rl.export import export_agent
-from workflow_rl.lockstep import live_lockstep
-from workflow_rl.memory import MEMORY_DTYPE, begin, forget, remember
+from workflow_rl.fidelity.lockstep import live_lockstep
 from workflow_rl.presets import make_config
-from workflow_rl.report_data import command_of
-from workflow_rl.scenario import RED_AGENTS
-from workflow_rl.story import Episodes
-from workflow_rl.train_task import check_task
-from workflow_rl.trainer import train_workflow
-from workflow_rl.views import View, with_view
+from workflow_rl.report.run_data import command_of
+from workflow_rl.report.story import Episodes
+from workflow_rl.training.train_task import check_task
+from workflow_rl.training.trainer import train_workflow
 
 ORDER = "op_server,enterprise,user,defender,op_host"
 cyborg = pytest.mark.needs("csle_cyborg")

@@ -19,18 +19,18 @@ import pytest
 
 from tests.conftest import DATA
 from tests.helpers import assert_refused, run, run_json
-from workflow_rl.collect import Collector, workflow_codes
-from workflow_rl.compliance import HELD_LIMITS, held
 from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.defenders.names import DATA as PACKAGE_DATA
 from workflow_rl.errors import UserError
-from workflow_rl.evaluate_command import DATA as PACKAGE_DATA
-from workflow_rl.policy_evaluation import evaluate_network
-from workflow_rl.policy_file import load_policy
-from workflow_rl.ppo import ParallelOrderConditionedPPO
 from workflow_rl.presets import PRESETS, make_config
-from workflow_rl.run_store import Run, read_events, read_tensors, write_tensors
-from workflow_rl.trainer import StopReason, Training, train_workflow
-from workflow_rl.workflow import Workflow, all_workflows
+from workflow_rl.runs import Run, read_events, read_tensors, write_tensors
+from workflow_rl.training.collectors import Collector, workflow_codes
+from workflow_rl.training.compliance import HELD_LIMITS, held
+from workflow_rl.training.evaluation import evaluate_network
+from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.trainer import StopReason, Training, train_workflow
+from workflow_rl.training.workflow import Workflow, all_workflows
 
 WORKFLOW = "enterprise,user,op_server,op_host,defender"
 SMALL = {"n_envs": 20, "max_episodes": 6, "min_episodes": 2, "warm_updates": 3, "n_eval_episodes": 10}

@@ -15,17 +15,17 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import require
 from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
-from workflow_rl.cyborg_recorder import Recorder
-from workflow_rl.evaluate_command import DATA
-from workflow_rl.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
-from workflow_rl.policy import OrderConditionedActorCritic
-from workflow_rl.policy_evaluation import network_policy
-from workflow_rl.policy_file import FORMER, PolicyFile, load_policy, save_policy
+from workflow_rl.defenders.names import DATA
+from workflow_rl.engine.network import Scenario
+from workflow_rl.envs.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
+from workflow_rl.envs.views import PLAIN, View, ViewedEnvs, begin_some, remember_all, unpack_words, with_view
+from workflow_rl.fidelity.cyborg_recorder import Recorder
 from workflow_rl.presets import make_config
-from workflow_rl.run_store import read_tensors, write_tensors
-from workflow_rl.scenario import Scenario
-from workflow_rl.train_task import check_task
-from workflow_rl.views import PLAIN, View, ViewedEnvs, begin_some, remember_all, unpack_words, with_view
+from workflow_rl.runs import read_tensors, write_tensors
+from workflow_rl.training.actor_critic import OrderConditionedActorCritic
+from workflow_rl.training.evaluation import network_policy
+from workflow_rl.training.policy_file import FORMER, PolicyFile, load_policy, save_policy
+from workflow_rl.training.train_task import check_task
 
 MEMORY = View("memory", "host-decoy")
 

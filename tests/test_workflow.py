@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from workflow_rl.errors import UserError
-from workflow_rl.workflow import Workflow, all_workflows
+from workflow_rl.training.workflow import Workflow, all_workflows
 
 FIRST = "defender,enterprise,op_server,op_host,user"
 

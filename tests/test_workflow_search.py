@@ -19,19 +19,19 @@ from rich.console import Console
 
 from tests.conftest import ROOT
 from tests.helpers import Here, assert_refused, run, run_json
-from workflow_rl.answer import sentences
+from workflow_rl.cli.search_view import SearchView
 from workflow_rl.errors import UserError
-from workflow_rl.order_gp import Order
-from workflow_rl.policy_file import load_policy
 from workflow_rl.presets import make_search_config
-from workflow_rl.run_search import ParallelWorkflowRLTrainer
-from workflow_rl.run_store import Run, read_config, read_events
-from workflow_rl.search import OrderSearch, Suggestion
-from workflow_rl.search_evaluation import training_config
-from workflow_rl.search_view import SearchView
-from workflow_rl.worker_pool import WorkerPool
-from workflow_rl.workflow import Workflow, all_workflows
-from workflow_rl.workflow_search import WorkflowSearch
+from workflow_rl.report.answer import sentences
+from workflow_rl.runs import Run, read_config, read_events
+from workflow_rl.search.gp import Order
+from workflow_rl.search.outcome import training_config
+from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
+from workflow_rl.search.strategies import OrderSearch, Suggestion
+from workflow_rl.search.worker_pool import WorkerPool
+from workflow_rl.search.workflow_search import WorkflowSearch
+from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.workflow import Workflow, all_workflows
 
 SMALL: dict[str, Any] = {
     "n_workflows": 4, "replicates": 2, "n_initial": 2, "n_envs": 20, "max_episodes": 4, "min_episodes": 2,

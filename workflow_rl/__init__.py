@@ -6,45 +6,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from workflow_rl.config import VERSION
-from workflow_rl.registration import register_envs
+from workflow_rl.envs.registration import register_envs
 
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from workflow_rl.backends import ParallelEnvWrapper
-    from workflow_rl.buffer import ParallelTrajectoryBuffer
     from workflow_rl.config import TrainConfig
-    from workflow_rl.cyborg_env import CyborgEnv, CyborgVectorEnv
-    from workflow_rl.env import CageEnv, CageVectorEnv
+    from workflow_rl.engine.network_file import load_scenario
+    from workflow_rl.envs.backends import ParallelEnvWrapper
+    from workflow_rl.envs.cyborg_env import CyborgEnv, CyborgVectorEnv
+    from workflow_rl.envs.env import CageEnv, CageVectorEnv
     from workflow_rl.errors import UserError
-    from workflow_rl.policy import OrderConditionedActorCritic
-    from workflow_rl.policy_file import load_policy
-    from workflow_rl.ppo import ParallelOrderConditionedPPO
     from workflow_rl.presets import make_config
-    from workflow_rl.run_search import ParallelWorkflowRLTrainer
-    from workflow_rl.scenario_file import load_scenario
-    from workflow_rl.search import GPUCBSearch
-    from workflow_rl.trainer import train_workflow
-    from workflow_rl.workflow import Workflow
+    from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
+    from workflow_rl.search.strategies import GPUCBSearch
+    from workflow_rl.training.actor_critic import OrderConditionedActorCritic
+    from workflow_rl.training.buffer import ParallelTrajectoryBuffer
+    from workflow_rl.training.policy_file import load_policy
+    from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+    from workflow_rl.training.trainer import train_workflow
+    from workflow_rl.training.workflow import Workflow
 
 _HOMES = {
-    "CageEnv": "env",
-    "CageVectorEnv": "env",
-    "CyborgEnv": "cyborg_env",
-    "CyborgVectorEnv": "cyborg_env",
-    "GPUCBSearch": "search",
-    "OrderConditionedActorCritic": "policy",
-    "ParallelOrderConditionedPPO": "ppo",
-    "ParallelTrajectoryBuffer": "buffer",
-    "ParallelWorkflowRLTrainer": "run_search",
+    "CageEnv": "envs.env",
+    "CageVectorEnv": "envs.env",
+    "CyborgEnv": "envs.cyborg_env",
+    "CyborgVectorEnv": "envs.cyborg_env",
+    "GPUCBSearch": "search.strategies",
+    "OrderConditionedActorCritic": "training.actor_critic",
+    "ParallelOrderConditionedPPO": "training.ppo",
+    "ParallelTrajectoryBuffer": "training.buffer",
+    "ParallelWorkflowRLTrainer": "search.run_search",
     "TrainConfig": "config",
-    "Workflow": "workflow",
-    "load_policy": "policy_file",
+    "Workflow": "training.workflow",
+    "load_policy": "training.policy_file",
     "make_config": "presets",
-    "train_workflow": "trainer",
-    "ParallelEnvWrapper": "backends",
+    "train_workflow": "training.trainer",
+    "ParallelEnvWrapper": "envs.backends",
     "UserError": "errors",
-    "load_scenario": "scenario_file",
+    "load_scenario": "engine.network_file",
 }
 
 __all__ = [

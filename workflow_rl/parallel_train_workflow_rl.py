@@ -10,11 +10,11 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)  # instead of this file's folder, where Python looks first
-    from workflow_rl.cli import main
+    from workflow_rl.cli.commands import main
 
     sys.argv.insert(1, "search")
     main()
 else:
-    from workflow_rl.run_search import ParallelWorkflowRLTrainer
+    from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 
     __all__ = ["ParallelWorkflowRLTrainer"]

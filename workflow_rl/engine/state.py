@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.tables import HOSTS, RED_SLEEP, Tables
-from workflow_rl.scenario import RED_AGENTS
 
 State: TypeAlias = Any
 """A record of :data:`STATE_DTYPE`, as Numba sees it; rules change it in place."""

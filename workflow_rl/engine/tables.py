@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from workflow_rl.scenario import DECOY_PREFIX, RED_ACTIONS, Scenario, check_choice
+from workflow_rl.engine.network import DECOY_PREFIX, RED_ACTIONS, Scenario, check_choice
 
 Tables: TypeAlias = Any
 """A record of :data:`TABLES_DTYPE`, as Numba sees it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from workflow_rl.config import CHALLENGE_LENGTHS
-from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.games import over_seeds
 from workflow_rl.studies.statistics import difference, of_games, summary

@@ -20,7 +20,7 @@ from workflow_rl.engine.effects import act_blue
 from workflow_rl.engine.state import BLINE, NOBODY, State, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import DRAW_RANGE, EXPLOIT, TARGET_USER, Tables
-from workflow_rl.memory import SLEEP
+from workflow_rl.envs.memory import SLEEP
 from workflow_rl.studies.bline_states import Reduction, coming_line, decode, encode, target_of
 
 EMPTY = -1

@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workflow_rl.blue import cell_of
-from workflow_rl.compliance import NO_TYPE, due_type, type_masks
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
+from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.state import BLINE, State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.engine.tables import Tables
+from workflow_rl.envs.blue import cell_of
+from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import UserError
-from workflow_rl.scenario import Scenario
-from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.bline_graph import (
     EARLY,
     EMPTY,
@@ -41,7 +41,7 @@ from workflow_rl.studies.bline_graph import (
 )
 from workflow_rl.studies.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
 from workflow_rl.studies.bline_states import Reduction, encode, reduction
-from workflow_rl.takeover import takeover_rows
+from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 NOTHING_DUE = np.full(256, NO_TYPE, np.int8)  # by set of compromised types, where no order is kept
 USERS = ("User1", "User2", "User3", "User4")

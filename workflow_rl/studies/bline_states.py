@@ -31,6 +31,7 @@ import numpy as np
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import reachable
+from workflow_rl.engine.network import Scenario
 from workflow_rl.engine.state import BLINE, FAILED, NOBODY, SUCCEEDED, State, reset_one
 from workflow_rl.engine.tables import (
     DRAW_RANGE,
@@ -44,7 +45,6 @@ from workflow_rl.engine.tables import (
     TARGET_USER,
     Tables,
 )
-from workflow_rl.scenario import Scenario
 
 PORT_SETS, DECOY_SETS = 4096, 256
 NONE, TRACED, UNTRACED, PRIVILEGED = range(4)  # red's level on a host

@@ -20,9 +20,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.errors import UserError
-from workflow_rl.parent_watch import end_with
-from workflow_rl.run_store import commit, hold, parse_json, write_atomically
+from workflow_rl.runs import commit, hold, parse_json, write_atomically
 
 Say = Callable[[str], None]
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.blue import Policy, cell_of, view_of
-from workflow_rl.compliance import FACTS, Compliance, Obedience
 from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.defenders.names import blue_named
+from workflow_rl.engine.network import RED_AGENTS, Scenario
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.evaluate_command import blue_named
-from workflow_rl.scenario import RED_AGENTS, Scenario
-from workflow_rl.scenario_file import load_scenario
+from workflow_rl.envs.blue import Policy, cell_of, view_of
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.views import with_view
 from workflow_rl.studies.statistics import summary
-from workflow_rl.views import with_view
-from workflow_rl.workflow import Workflow, all_workflows
+from workflow_rl.training.compliance import FACTS, Compliance, Obedience
+from workflow_rl.training.workflow import Workflow, all_workflows
 
 BATCH = 2000  # games side by side
 EVALUATION = 61  # purpose of the games' seeds

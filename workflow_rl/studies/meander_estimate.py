@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workflow_rl.blue import cell_of
-from workflow_rl.compliance import due_type, type_masks
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import has, lowest, wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
+from workflow_rl.engine.network_file import load_scenario
 from workflow_rl.engine.state import MEANDER, State, compromised_hosts, reset_one, sessions
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
-from workflow_rl.memory import (
+from workflow_rl.envs.blue import cell_of
+from workflow_rl.envs.memory import (
     FIRST_DECOY,
     MOST_DECOYS,
     N_HOSTS,
@@ -41,8 +41,8 @@ from workflow_rl.memory import (
     USER3,
     USER4,
 )
-from workflow_rl.scenario_file import load_scenario
 from workflow_rl.studies.meander_rules import Patience, cheat
+from workflow_rl.training.compliance import due_type, type_masks
 
 TAKEN = ("enterprise", "op_server", "op_host", "user")  # unit types that Meander ever takes
 PURPOSE = 10  # of the games, for their seeds

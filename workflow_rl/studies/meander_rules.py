@@ -25,7 +25,7 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.opponents import choose_meander
 from workflow_rl.engine.state import State, sessions
 from workflow_rl.engine.tables import ESCALATE, SCAN, Tables
-from workflow_rl.memory import (
+from workflow_rl.envs.memory import (
     ENTERPRISE0,
     ENTERPRISE1,
     ENTERPRISE2,

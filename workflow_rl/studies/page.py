@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from workflow_rl.errors import UserError
-from workflow_rl.run_store import write_atomically
+from workflow_rl.runs import write_atomically
 from workflow_rl.studies import page_answers, page_challenge, page_incidents, page_limit, page_studies, page_training
 from workflow_rl.studies.page_parts import Files
 from workflow_rl.studies.registry import STUDIES

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.results import write_result
-from workflow_rl.run_store import versions
-from workflow_rl.scenario import check_choice
+from workflow_rl.engine.network import check_choice
+from workflow_rl.runs import versions
 from workflow_rl.studies.cells import Cell, Laboratory
+from workflow_rl.studies.results import write_result
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
-from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.games import over_seeds

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.compliance import Obedience
 from workflow_rl.presets import make_config
 from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
 from workflow_rl.studies.cells import Cell
 from workflow_rl.studies.statistics import summary
+from workflow_rl.training.compliance import Obedience
 
 KINDS = {  # the documents' ways to fill a batch: environments, steps of each between two updates
     "1 episode": (1, 100),

@@ -13,8 +13,8 @@ from typing import Any
 from workflow_rl.errors import UserError
 
 PROGRAM = (
-    "import os; from workflow_rl.parent_watch import end_with; end_with(os.getppid());"
-    "from workflow_rl.cli import main; main()"
+    "import os; from workflow_rl.envs.parent_watch import end_with; end_with(os.getppid());"
+    "from workflow_rl.cli.commands import main; main()"
 )
 KEPT = ("best", "pair_weights", "training_noise", "transitions", "evaluations", "seconds")
 

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from workflow_rl.collect import Collector
-from workflow_rl.compliance import Obedience
 from workflow_rl.config import TrainConfig
-from workflow_rl.env import CageVectorEnv
-from workflow_rl.policy_evaluation import Evaluation
+from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.views import PLAIN, unpack_words
 from workflow_rl.presets import make_config
-from workflow_rl.run_store import Run
-from workflow_rl.scenario import RED_AGENTS
+from workflow_rl.runs import Run
 from workflow_rl.studies.games import play_games
-from workflow_rl.trainer import MAIN, Training, train_workflow
-from workflow_rl.views import PLAIN, unpack_words
+from workflow_rl.training.collectors import Collector
+from workflow_rl.training.compliance import Obedience
+from workflow_rl.training.evaluation import Evaluation
+from workflow_rl.training.trainer import MAIN, Training, train_workflow
 
 LOOK, GRADIENT = 62, 63  # purposes of fresh games, for their seeds
 
@@ -50,7 +50,7 @@ def train_sb3(
     """General PPO by stable-baselines3 on the same environments, and its games."""
     from stable_baselines3 import PPO
 
-    from workflow_rl.sb3_env import CageSB3VecEnv
+    from workflow_rl.envs.sb3_env import CageSB3VecEnv
 
     values = dict(settings)
     envs = CageSB3VecEnv(CageVectorEnv(values.pop("n_envs"), red_agent=red))

@@ -1,0 +1,5 @@
+"""``python -m workflow_rl.cli``."""
+
+from workflow_rl.cli import main
+
+main()

@@ -1,0 +1,36 @@
+"""The command ``workflow-rl playbook``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workflow_rl.cli.options import Json, Seed, Takeover
+from workflow_rl.cli.printing import print_playbook, progress, show_result
+
+
+def playbook(
+    policy: Annotated[str, typer.Argument(help="A run, a policy file, champion, expert or a reference defender.")],
+    red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander",
+    edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
+    takeover: Takeover = None,
+    workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
+    episodes: Annotated[int, typer.Option(help="Games against each red agent.")] = 1500,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Reads out a defender's own playbook: which unit types it repairs before which, and the orders it so keeps."""
+    from workflow_rl.defenders.names import blue_named, check_workflow, edition_of, takeover_of
+    from workflow_rl.defenders.playbook import read_playbook
+    from workflow_rl.engine.network import parse_red_agents
+
+    check_workflow(policy, workflow)
+    rules, after = edition_of(policy, edition), takeover_of(policy, takeover)
+    reds, blue = list(dict.fromkeys(parse_red_agents(red_agent))), blue_named(policy, workflow, rules)
+    found = []
+    with progress("playbook", episodes * len(reds)) as advance:
+        for red in reds:
+            found.append(read_playbook(blue, red, rules, after, episodes, seed))
+            advance(episodes)
+    show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found))

@@ -1,0 +1,1 @@
+"""Policies by name, the expert and the champion, the official protocol, export."""

@@ -1,0 +1,216 @@
+"""A defender by rules: each has a name and a reason, the first that applies acts. Baseline, teacher and explanation.
+
+It sees what every defender sees, through memory.py: neither the opponent's name nor the length of the episode. Only the
+edition must be known, for a Restore breaks HarakaRCE in the leaderboard edition and red's port memory differs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.envs.memory import (
+    APACHE,
+    B_LINE,
+    ENTERPRISE0,
+    ENTERPRISE1,
+    ENTERPRISE2,
+    EXPLOIT,
+    FEMITTER,
+    FIRST_DECOY,
+    HARAKA,
+    LONGEST_IDLE,
+    MEANDER,
+    N_HOSTS,
+    NOBODY,
+    OP_HOST0,
+    OP_HOST1,
+    OP_HOST2,
+    OP_SERVER0,
+    REMOVE,
+    RESTORE,
+    SCAN,
+    SLEEP,
+    TOMCAT,
+    USER1,
+    USER2,
+    USER3,
+    USER4,
+    Memory,
+    b_line_target,
+    next_decoy,
+    next_line,
+)
+
+
+class Rule(NamedTuple):
+    """Why the expert acts as it does."""
+
+    name: str
+    reason: str
+
+
+RULES = (
+    Rule("wait", "nothing to do that would not cost more than it saves"),
+    Rule("opening", "decoys on User2 before anybody scans it: most attacks on it will then fail"),
+    Rule("bait the way in", "from the scanned user host red goes on to this Enterprise host: decoys before its scan"),
+    Rule("clean a server", "a break-in at Enterprise or Operational is undone before red can escalate"),
+    Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has worked"),
+    Rule("unseen break-in", "with no decoy to run into, a second scan is an exploit that was not detected"),
+    Rule("left alone", "an easy target that red has not touched for long is one that red holds"),
+    Rule("red went on", "Enterprise2 is scanned only by a red that is privileged on the host before it"),
+    Rule("kill the session", "a user session on a user host falls to Remove, which costs nothing"),
+    Rule("take it back", "red must be privileged here; once thrown out it will be held up for long"),
+    Rule("spoil Haraka", "in this edition a Restore breaks HarakaRCE for good: the main way into this host"),
+    Rule("keep as a target", "restored before the escalation the host stays a target on which red wastes its time"),
+    Rule("clean a user host", "restored after the escalation, Meander never comes back to it"),
+    Rule("bait the servers", "decoys before the first scan mislead Meander for the whole episode"),
+)
+WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, LEFT_ALONE, WENT_ON, KILL, TAKE_BACK = range(10)
+SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS = range(10, len(RULES))
+MAIN_BAIT = 1 << HARAKA | 1 << TOMCAT | 1 << APACHE
+
+
+@compiled
+def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
+    """The expert's action (0 .. 144) and the number of its rule."""
+    if m.step == 0:
+        return FIRST_DECOY + N_HOSTS * FEMITTER + USER2, OPENING
+    if m.step == 1:
+        return FIRST_DECOY + N_HOSTS * TOMCAT + USER2, OPENING
+    if m.foe == MEANDER:
+        return against_meander(m, leaderboard)
+    if m.foe == B_LINE:
+        return against_b_line(m, leaderboard)
+    if leaderboard and m.user == USER3:
+        return RESTORE + USER3, SPOIL
+    if m.user != NOBODY and next_decoy(m, b_line_target(m.user)) != SLEEP:
+        return next_decoy(m, b_line_target(m.user)), BAIT_WAY
+    return SLEEP, WAIT
+
+
+@compiled
+def holds(members: int, host: int) -> bool:
+    """Is the host in the set?"""
+    return (members >> host) & 1 == 1
+
+
+@compiled
+def compromised(m: Memory, host: int) -> bool:
+    """Does the host's remembered column say User or Privileged?"""
+    return holds(m.observation, 4 * host + 3)
+
+
+@compiled
+def just_seen(m: Memory, host: int, activity: int) -> bool:
+    """Was there this activity on the host in the last step?"""
+    seen: bool = m.host[0] == host and m.age[0] == 0 and m.activity[0] == activity
+    return seen
+
+
+@compiled
+def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
+    """B_line walks from its user host to Enterprise0 or 1, Enterprise2 and Op_Server0; a failure sends it back."""
+    user, gateway, line = m.user, b_line_target(m.user), next_line(m)
+    for host in (OP_SERVER0, ENTERPRISE2, gateway):
+        if compromised(m, host):
+            return RESTORE + host, CLEAN_SERVER
+    if (line == 9 or line == 10 or m.line == 8) and (m.fixed != gateway or m.fixed_age > 2):
+        return RESTORE + gateway, WENT_ON
+    hit = m.host[0] == gateway and m.activity[0] == SCAN and m.age[0] == 1 and m.host[1] == gateway
+    if hit and gateway == ENTERPRISE1 and m.line == 2 and m.fixed_age > 1:
+        return RESTORE + gateway, SILENCE
+    if leaderboard and user >= USER3 and not holds(m.restored, user):
+        return RESTORE + user, SPOIL
+    broke_in = m.line == 2 and m.success == 1
+    if broke_in and holds(m.restored, user):
+        return REMOVE + user, KILL
+    bait = 1 << FEMITTER if gateway == ENTERPRISE1 else MAIN_BAIT
+    remembered = leaderboard and m.bait[gateway] & bait == bait
+    if line != 5 and not remembered and next_decoy(m, gateway) != SLEEP:
+        return next_decoy(m, gateway), BAIT_WAY
+    if m.line == 4 and (user == USER2 or (leaderboard and user == USER3)):
+        return RESTORE + user, TAKE_BACK
+    if broke_in:
+        return REMOVE + user, KILL
+    if next_decoy(m, ENTERPRISE2) != SLEEP:
+        return next_decoy(m, ENTERPRISE2), BAIT_WAY
+    return SLEEP, WAIT
+
+
+@compiled
+def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
+    """Meander scans every host once, takes what it can, and returns only where an escalation failed."""
+    for host in (OP_SERVER0, ENTERPRISE2, ENTERPRISE1, ENTERPRISE0, OP_HOST0, OP_HOST1, OP_HOST2):
+        if compromised(m, host):
+            return RESTORE + host, CLEAN_SERVER
+    action, rule = defend_easy_targets(m, leaderboard)
+    if rule != WAIT:
+        return action, rule
+    for host in (ENTERPRISE1, ENTERPRISE2, USER2):
+        if holds(m.restored, host) and m.decoys[host] == 0 and just_seen(m, host, SCAN):
+            return RESTORE + host, UNSEEN
+    if silent_break_in(m):
+        return RESTORE + m.host[0], SILENCE
+    for host in (USER2, ENTERPRISE1, ENTERPRISE0, ENTERPRISE2):
+        full = holds(m.decoys[host], APACHE) or next_decoy(m, host) == SLEEP
+        if not holds(m.scanned, host) and not full:
+            return next_decoy(m, host), BAIT_SERVERS
+    for host in (USER1, USER3, USER4, USER2):
+        again = holds(m.again, host) and host != USER2 and not (leaderboard and host == USER3)
+        if (compromised(m, host) or again) and not (m.host[0] == host and m.age[0] == 0):
+            return RESTORE + host, CLEAN_USER
+    return SLEEP, WAIT
+
+
+@compiled
+def defend_easy_targets(m: Memory, leaderboard: bool) -> tuple[int, int]:
+    """User2 behind its decoys, and in the leaderboard edition User3, are where Meander may waste its time."""
+    if compromised(m, USER2) and just_seen(m, USER2, EXPLOIT):
+        if not holds(m.scanned, ENTERPRISE1):
+            return REMOVE + USER2, KILL  # if it was in vain, red will go on to Enterprise1 and betray itself
+        return RESTORE + USER2, KEEP
+    betrayed = just_seen(m, ENTERPRISE1, SCAN) and m.host[1] == USER2 and m.activity[1] == EXPLOIT
+    if betrayed and holds(m.removed, USER2):
+        return RESTORE + USER2, TAKE_BACK
+    if leaderboard and just_seen(m, USER3, EXPLOIT):
+        if holds(m.restored, USER3):
+            return REMOVE + USER3, KILL
+        return RESTORE + USER3, SPOIL
+    if m.idle[USER2] >= LONGEST_IDLE and holds(m.scanned, USER2) and m.decoys[USER2] != 0:
+        return RESTORE + USER2, LEFT_ALONE
+    if m.idle[USER3] >= LONGEST_IDLE and leaderboard and holds(m.restored, USER3):
+        return RESTORE + USER3, LEFT_ALONE
+    return SLEEP, WAIT
+
+
+@compiled
+def silent_break_in(m: Memory) -> bool:
+    """Was an attack on a Windows server followed by silence, as an escalation is?
+
+    One step of it is enough where every failure leaves a trace, two where restored hosts lack their decoys.
+    """
+    host = m.host[0]
+    if (host != ENTERPRISE1 and host != ENTERPRISE2) or m.activity[0] != SCAN or not holds(m.again, host):
+        return False
+    silence = 1
+    for other in (USER2, ENTERPRISE0):
+        if m.decoys[other] == 0 and holds(m.scanned, other):
+            silence = 2
+    found: bool = m.age[0] == silence and m.fixed_age > silence
+    return found
+
+
+@compiled
+def _advise_all(memories: np.ndarray, leaderboard: bool, actions: np.ndarray, rules: np.ndarray) -> None:
+    for i in range(len(memories)):
+        actions[i], rules[i] = advise(memories[i], leaderboard)
+
+
+def advice(memories: np.ndarray, leaderboard: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The expert's actions (0 .. 144) and the numbers of its rules for memories (n,)."""
+    actions, rules = np.empty(len(memories), np.int64), np.empty(len(memories), np.int64)
+    _advise_all(memories, leaderboard, actions, rules)
+    return actions, rules

@@ -1,0 +1,59 @@
+"""The teacher of a training: it plays, and a policy learns its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from workflow_rl.config import TrainConfig
+from workflow_rl.defenders.paired_games import improved_teacher
+from workflow_rl.defenders.teacher import Exceptions, teach, teach_all
+from workflow_rl.engine.chance import sample
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.step import begin_one, step_one
+from workflow_rl.envs.memory import N_WORDS, begin, full_action, remember, view_action, write_bits
+from workflow_rl.envs.views import View, view_actions
+from workflow_rl.training.rollout import Task, World
+
+
+@compiled
+def play_ahead(world: World, task: Task, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray) -> None:
+    """Plays every environment with the teacher, and writes its actions (n_envs, n_steps) as the view numbers them."""
+    t, key = world.tables[0], np.zeros(N_WORDS, np.int64)
+    for i in range(actions.shape[0]):
+        s, memory = world.states[i], world.memories[i]
+        for step in range(actions.shape[1]):
+            write_bits(memory, key)
+            action = teach(memory, key, leaderboard, exceptions)
+            actions[i, step] = view_action(action) if task.host_decoy else action
+            action = full_action(memory, actions[i, step]) if task.host_decoy else action
+            step_one(s, t, action, sample(s))
+            remember(memory, action, s.observation)
+            if s.step == task.max_steps:
+                begin_one(s, t, world.takeovers[i])
+                begin(memory, s.observation)
+
+
+class ExpertTeacher:
+    """The expert of an edition but for some exceptions, as a :class:`workflow_rl.training.collectors.Teacher`."""
+
+    def __init__(self, edition: str, exceptions: Exceptions) -> None:
+        self.leaderboard, self.exceptions = edition == "leaderboard", exceptions
+
+    def plan(self, world: World, task: Task, actions: np.ndarray) -> None:
+        """Writes its actions (n_envs, n_steps) in the games that come; the games' chance is part of their states."""
+        copies = world._replace(states=world.states.copy(), memories=world.memories.copy())
+        play_ahead(copies, task, self.leaderboard, self.exceptions, actions)
+
+    def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
+        """Its actions for some memories, as the view numbers them; (n,)."""
+        actions = np.empty(len(memories), np.int64)
+        teach_all(memories, view.keys(memories), self.leaderboard, self.exceptions, actions)
+        return view_actions(actions) if view.actions == "host-decoy" else actions
+
+
+def expert_teacher(config: TrainConfig, folder: Path | None, note: Callable[[str], None]) -> ExpertTeacher:
+    """The teacher of a training: the expert, improved by as many rounds of paired games as the settings say."""
+    return ExpertTeacher(config.edition, improved_teacher(config, folder, note))

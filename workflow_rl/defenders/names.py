@@ -1,0 +1,181 @@
+"""What commands do with the name of a policy: a reference defender, the champion, a file or a run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.config import parse_takeover
+from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
+from workflow_rl.engine.network import RED_AGENTS, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.envs.backends import NATIVE, Backend, check_backend
+from workflow_rl.envs.blue import Policy, Progress
+from workflow_rl.errors import UserError
+
+CHAMPION = "champion"
+BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
+DATA = Path(__file__).parent
+DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
+LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # of a lockstep: chance, a rule, and a network
+ROUNDING = 1e-9
+
+
+def evaluate_named(
+    policy: str,
+    red_agents: str,
+    edition: str | None,
+    episodes: int,
+    seed: int,
+    greedy: bool,
+    workflow: str,
+    backend: Backend,
+    progress: Progress,
+    takeover: str | None = None,
+) -> dict[str, Any]:
+    """Evaluates a policy by name; see :func:`scores.table_of` for the form of the result.
+
+    Without an edition it is the policy's own; for a reference defender the current one. The same for the takeover.
+    """
+    edition = edition_of(policy, edition)
+    takeover = takeover_of(policy, takeover)
+    check_backend(backend, edition)
+    if policy in REFERENCE_POLICIES:
+        if workflow or greedy:
+            raise UserError(f"{policy} is a reference defender: it takes neither a workflow nor --greedy.")
+        blue = reference_policy(policy, edition=edition)
+        table = evaluate_table(blue, red_agents, edition, episodes, seed, progress, backend, takeover)
+    else:
+        from workflow_rl.training.evaluation import evaluate_policy_file  # only now: it imports torch
+
+        path, reds = policy_path(policy, edition), parse_red_agents(red_agents)
+        table = evaluate_policy_file(path, reds, edition, episodes, seed, greedy, workflow, progress, backend, takeover)
+    about: dict[str, Any] = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
+    about |= {"episodes": episodes, "seed": seed}
+    if backend.name == "cyborg":
+        from workflow_rl.envs.cyborg_sim import load_cyborg
+
+        about["cyborg"] = load_cyborg(backend.cyborg_path).name
+    return about | table
+
+
+def challenge(
+    policy: str,
+    edition: str | None,
+    episodes: int,
+    seed: int,
+    greedy: bool,
+    workflow: str,
+    backend: Backend,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The challenge's table: every red agent at 30, 50 and 100 steps; on CybORG with the native engine's beside it.
+
+    ``native`` has the engine's figures, ``difference`` how far the two are apart, in standard errors.
+    """
+    reds = ",".join(RED_AGENTS)
+    table = evaluate_named(policy, reds, edition, episodes, seed, greedy, workflow, backend, progress, "0")
+    table["protocol"] = "challenge"
+    if backend.name == "native":
+        return table
+    many = max(episodes, DEFAULT_EPISODES["native"])
+    native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None, "0")
+    names = ("episodes", "cells", "total", "total_standard_error", "obedience")
+    table["native"] = {name: native[name] for name in names if name in native}
+    table["difference"] = differences(table["cells"], native["cells"])
+    return table
+
+
+def differences(left: dict[str, Any], right: dict[str, Any]) -> dict[str, dict[str, float | None]]:
+    """For each red agent and length how far two tables are apart; see :func:`in_standard_errors`."""
+    return {
+        red: {length: in_standard_errors(cell, right[red][length]) for length, cell in row.items()}
+        for red, row in left.items()
+    }
+
+
+def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | None:
+    """How far the means of two cells are apart, in standard errors of the difference; None: certainly apart.
+
+    The deviation is taken from both samples together, as if they came from the same games; so a small sample that
+    happens to have none does not count as certain.
+    """
+    n, m = left["episodes"], right["episodes"]
+    spread = (n - 1) * left["standard_deviation"] ** 2 + (m - 1) * right["standard_deviation"] ** 2
+    error = math.sqrt(spread / (n + m - 2) * (1 / n + 1 / m))
+    apart = float(left["mean"] - right["mean"])
+    if abs(apart) < ROUNDING:
+        return 0.0
+    return apart / error if error > ROUNDING else None
+
+
+def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_edition: bool = False) -> Policy:
+    """A defender by name (a reference policy or the champion), or the network of a file or run.
+
+    Args:
+        policy: name or path; a Path is never a name.
+        workflow: for a universal policy.
+        edition: that of the games; a policy that was trained for another one is refused, unless
+        any_edition: it does not matter how well it plays.
+    """
+    if policy in REFERENCE_POLICIES:
+        return reference_policy(str(policy), edition=edition)
+    from workflow_rl.training.evaluation import network_policy
+
+    path = policy if isinstance(policy, Path) else policy_path(policy, edition)
+    return network_policy(path, workflow, "" if any_edition else edition)
+
+
+def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAME) -> str:
+    """The edition that was asked for, else the policy's own; a defender by one of the ``names``: current."""
+    editions = load_scenario().editions
+    if edition is not None:
+        return check_choice("edition", edition, editions)
+    if policy in names:
+        return next(iter(editions))
+    from workflow_rl.training.policy_file import load_policy
+
+    return load_policy(policy_path(policy, "", names)).edition
+
+
+def check_workflow(policy: str, workflow: str) -> None:
+    """Refuses a workflow for a policy that takes none, and none for one that needs it."""
+    if policy in REFERENCE_POLICIES:
+        if workflow:
+            raise UserError(f"{policy} is a reference defender: it takes no workflow.")
+        return
+    from workflow_rl.training.evaluation import workflows_of_policy
+    from workflow_rl.training.policy_file import load_policy
+
+    file = load_policy(policy_path(policy, next(iter(load_scenario().editions))))
+    if file.universal and not workflow:
+        raise UserError("the policy follows any workflow: say which one with --workflow.")
+    workflows_of_policy(file, workflow)
+
+
+def takeover_of(policy: str, takeover: str | None) -> str:
+    """The takeover that was asked for, else the policy's own; a defender by name was made for none."""
+    if takeover is not None:
+        parse_takeover(takeover)
+        return takeover
+    if policy in BY_NAME:
+        return "0"
+    from workflow_rl.training.policy_file import load_policy
+
+    return load_policy(policy_path(policy, "")).takeover
+
+
+def policy_path(policy: str, edition: str, names: tuple[str, ...] = BY_NAME) -> Path:
+    """File or run of a trained policy; ``champion`` is the bundled one of the edition.
+
+    Args:
+        policy: ``champion`` or a path; a file of that name is ``./champion``.
+        edition: of the champion.
+        names: defenders that the caller accepts by name, for the message.
+    """
+    if policy == CHAMPION:
+        return DATA / f"champion-{edition}.safetensors"
+    if not Path(policy).exists():
+        raise UserError(f"unknown policy {policy!r}; allowed: {', '.join(names)}, or the path of a run or policy file.")
+    return Path(policy)

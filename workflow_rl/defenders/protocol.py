@@ -1,0 +1,193 @@
+"""How well a blue policy defends: returns at 30, 50 and 100 steps with standard errors, and the reference policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.defenders.expert import RULES, advice
+from workflow_rl.engine.network import RED_AGENTS, Scenario, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
+from workflow_rl.envs.backends import NATIVE, Backend, make_envs
+from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
+from workflow_rl.envs.game import check_seed
+from workflow_rl.envs.takeover import takeovers_of
+from workflow_rl.envs.views import with_view
+
+BATCH = 2000  # episodes played side by side
+
+
+def evaluate(
+    policy: Policy,
+    red_agent: str,
+    edition: str = "current",
+    n_episodes: int = 1000,
+    lengths: Sequence[int] = CHALLENGE_LENGTHS,
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+    backend: Backend = NATIVE,
+) -> dict[int, Cell]:
+    """Plays ``n_episodes`` games and returns the mean sum of rewards over the first steps of each.
+
+    Episode e of a seed is the same game whatever ``n_episodes``, for a policy without chance of its own; different
+    seeds share no game.
+
+    Args:
+        policy: blue.
+        red_agent: ``bline``, ``meander`` or ``sleep``.
+        edition: ``current`` or ``leaderboard``.
+        n_episodes: number of games, at least 2.
+        lengths: episode lengths; one game serves for all of them.
+        seed: seed of the games and of the policy's own chance.
+        progress: told how many more episodes are done.
+        backend: where to play.
+    """
+    returns = episode_returns(policy, red_agent, edition, n_episodes, lengths, seed, progress, backend)
+    return {length: cell_of(column) for length, column in zip(lengths, returns.T, strict=True)}
+
+
+def episode_returns(
+    policy: Policy,
+    red_agent: str,
+    edition: str,
+    n_episodes: int,
+    lengths: Sequence[int],
+    seed: int,
+    progress: Progress,
+    backend: Backend = NATIVE,
+    takeover: str = "0",
+) -> np.ndarray:
+    """Return of each game over the first steps; (n_episodes, n_lengths); see :func:`evaluate`."""
+    check_choice("red agent", red_agent, RED_AGENTS)
+    check_episodes(n_episodes)
+    check_seed(seed)
+    seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent)]).generate_state(n_episodes, np.uint64)
+    own = [seed, RED_AGENTS.index(red_agent), 1]
+    returns = np.empty((n_episodes, len(lengths)))
+    size = min(n_episodes, BATCH if backend.name == "native" else backend.jobs)
+    act = _with_one_generator(policy, own) if backend.name == "native" else _with_generator_each(policy, own)
+    plain = make_envs(backend, size, red_agent=red_agent, edition=edition, max_steps=None)
+    with closing(with_view(plain, view_of(policy))) as envs:
+        for start in range(0, n_episodes, size):
+            rows = np.arange(start, start + size) % n_episodes  # the last batch is filled up with the first games
+            kept = min(size, n_episodes - start)
+            returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], takeover, lengths)[:kept]
+            progress(kept)
+    return returns
+
+
+def evaluate_table(
+    policy: Policy,
+    red_agents: str,
+    edition: str,
+    n_episodes: int,
+    seed: int,
+    progress: Progress,
+    backend: Backend = NATIVE,
+    takeover: str = "0",
+) -> dict[str, Any]:
+    """Evaluates against each red agent; see :func:`table_of` for the form."""
+    reds = dict.fromkeys(parse_red_agents(red_agents))
+    return table_of(
+        {
+            red: episode_returns(policy, red, edition, n_episodes, CHALLENGE_LENGTHS, seed, progress, backend, takeover)
+            for red in reds
+        }
+    )
+
+
+Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From packed observations (n_envs,) and the numbers of the episodes (n_envs,) to actions (n_envs,)."""
+
+
+def _with_one_generator(policy: Policy, seed: list[int]) -> Act:
+    generator = np.random.default_rng(seed)
+    return lambda packed, _: policy(packed, generator)
+
+
+def _with_generator_each(policy: Policy, seed: list[int]) -> Act:
+    """Each episode has chance of its own, so that it does not matter which are played side by side."""
+    generators: dict[int, np.random.Generator] = {}
+
+    def act(packed: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+        for number in [known for known in generators if known not in episodes]:
+            del generators[number]
+        actions = []
+        for i, number in enumerate(episodes.tolist()):
+            generator = generators.setdefault(number, np.random.default_rng([*seed, number]))
+            actions.append(policy(packed[i : i + 1], generator))
+        return np.concatenate(actions)
+
+    return act
+
+
+def _play(
+    envs: Any, act: Act, episodes: np.ndarray, seeds: np.ndarray, takeover: str, lengths: Sequence[int]
+) -> np.ndarray:
+    envs.reset(seed=seeds.tolist(), options={"takeover": takeovers_of(takeover, episodes)})
+    total, returns = np.zeros(len(seeds)), np.empty((len(seeds), len(lengths)))
+    for step in range(1, max(lengths) + 1):
+        total += envs.step(act(envs.packed_observations, episodes))[1]
+        for column, length in enumerate(lengths):
+            if step == length:
+                returns[:, column] = total
+    return returns
+
+
+def reference_policy(name: str, scenario: Scenario | None = None, edition: str = "current") -> Policy:
+    """One of :data:`REFERENCE_POLICIES` by name; the expert must know the edition."""
+    check_choice("policy", name, REFERENCE_POLICIES)
+    return _expert(edition) if name == EXPERT else _REFERENCE[name](scenario or load_scenario())
+
+
+def _expert(edition: str) -> Defender:
+    leaderboard = edition == "leaderboard"
+
+    def explain(memories: np.ndarray) -> list[str]:
+        return [f"{RULES[rule].name}: {RULES[rule].reason}" for rule in advice(memories, leaderboard)[1].tolist()]
+
+    return Defender(lambda memories, _: advice(memories, leaderboard)[0], explain)
+
+
+def _sleep(scenario: Scenario) -> Policy:
+    return lambda packed, _: np.full(len(packed), scenario.action_index("Sleep"))
+
+
+def _random(scenario: Scenario) -> Policy:
+    return lambda packed, generator: generator.integers(scenario.n_actions, size=len(packed))
+
+
+def _reactive(scenario: Scenario, remove_users: bool) -> Policy:
+    """Cleans the host of lowest index that looks compromised: Restore, or Remove if it looks like user access."""
+    first_host = scenario.host_names[0]
+    sleep, remove, restore = (
+        scenario.action_index("Sleep"),
+        scenario.action_index("Remove", first_host),
+        scenario.action_index("Restore", first_host),
+    )
+
+    def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
+        beliefs = packed & BELIEFS
+        suspicious = (beliefs | beliefs >> 1) & BELIEFS_UNKNOWN  # the low bit of each column that is not No
+        lowest = suspicious & -suspicious
+        host = (np.frexp(np.maximum(lowest, 1).astype(float))[1] - 1) // BITS_PER_HOST
+        belief = beliefs >> (BITS_PER_HOST * host) & (BELIEFS & (2**BITS_PER_HOST - 1))
+        verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)
+        return np.where(lowest > 0, verb + host, sleep)
+
+    return act
+
+
+_REFERENCE: dict[str, Callable[[Scenario], Policy]] = {
+    "sleep": _sleep,
+    "random": _random,
+    "reactive-restore": lambda scenario: _reactive(scenario, remove_users=False),
+    "reactive-remove": lambda scenario: _reactive(scenario, remove_users=True),
+}
+EXPERT = "expert"
+REFERENCE_POLICIES = (*_REFERENCE, EXPERT)

@@ -1,0 +1,58 @@
+"""The teacher that a policy can imitate: the expert, and situations in which another action was found to be better.
+
+A *situation* is what a defender can tell apart: a key of the memory view (memory.py). improve.py finds the exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from workflow_rl.defenders.expert import advise
+from workflow_rl.engine.bits import wide
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.envs.memory import N_WORDS, Memory
+from workflow_rl.training.keys import EMPTY, find
+
+
+class Exceptions(NamedTuple):
+    """Situations in which the teacher does something else than the expert, as an open hash table."""
+
+    slots: np.ndarray  # (2**k,) int32: row, or EMPTY
+    keys: np.ndarray  # (n, N_WORDS) int64
+    actions: np.ndarray  # (n,) int16: 0 .. 144
+
+
+@compiled
+def _fill(slots: np.ndarray, keys: np.ndarray) -> None:
+    for row in range(keys.shape[0]):
+        slots[find(slots, keys, keys[row])] = row
+
+
+def make_exceptions(keys: np.ndarray, actions: np.ndarray) -> Exceptions:
+    """From different keys (n, N_WORDS) and their actions (n,)."""
+    slots = np.full(1 << max(1, (2 * len(keys)).bit_length()), EMPTY, np.int32)
+    keys = np.ascontiguousarray(keys, np.int64).reshape(-1, N_WORDS)
+    _fill(slots, keys)
+    return Exceptions(slots, keys, np.asarray(actions, np.int16))
+
+
+NO_EXCEPTIONS = make_exceptions(np.zeros((0, N_WORDS), np.int64), np.zeros(0, np.int16))
+
+
+@compiled
+def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions) -> int:
+    """The teacher's action (0 .. 144) in the situation ``key`` of the memory."""
+    row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
+    action: int = wide(exceptions.actions[row]) if row != EMPTY else wide(advise(m, leaderboard)[0])
+    return action
+
+
+@compiled
+def teach_all(
+    memories: np.ndarray, keys: np.ndarray, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray
+) -> None:
+    """The teacher's actions (n,) for memories (n,) and their keys (n, N_WORDS)."""
+    for i in range(len(memories)):
+        actions[i] = teach(memories[i], keys[i], leaderboard, exceptions)

@@ -1,0 +1,283 @@
+"""The challenge as named data: what a scenario file holds, and the names that everybody uses for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from workflow_rl.errors import UserError
+
+RED_AGENTS = ("bline", "meander", "sleep")
+GREEN_AGENTS = ("sleep", "active")
+RED_ACTIONS = (
+    "Sleep",
+    "DiscoverRemoteSystems",
+    "DiscoverNetworkServices",
+    "ExploitRemoteService",
+    "PrivilegeEscalate",
+    "Impact",
+)
+EXPLOIT_WAYS = ("exploit", "guess")
+DECOY_PREFIX = "Decoy"
+
+
+@dataclass(frozen=True)
+class Chances:
+    """Probabilities; see the remarks in cage2.toml."""
+
+    best_exploit: float
+    detected: float
+    green_sleeps: float
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What blue pays per step, beside the values of the hosts that red holds."""
+
+    restore: float
+    service_down: float
+
+
+@dataclass(frozen=True)
+class RecordCounts:
+    """How many connection records each kind of attempt leaves on its target."""
+
+    guess_refused: int
+    guess_accepted: int
+    exploit_on_decoy: int
+    exploit: int
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """Hosts in the order of a sweep; ``reached_through``: red needs a session in that subnet to get here."""
+
+    name: str
+    hosts: tuple[str, ...]
+    reached_through: str = ""
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Accounts whose services yield a privileged session when exploited."""
+
+    privileged: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A genuine listening process; ``type`` is empty if no exploit looks for it."""
+
+    process: str
+    account: str
+    ports: tuple[int, ...]
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One computer; ``value`` is what a privileged red session on it costs per step.
+
+    ``process_ids`` are the numbers that its processes have in CybORG: those of the services, then those of idle ones.
+    """
+
+    name: str
+    unit_type: str
+    os: str
+    value: float
+    services: tuple[Service, ...]
+    guessable: str = ""
+    reveals: tuple[str, ...] = ()
+    process_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperationalService:
+    """The service that red wants to stop, and its host."""
+
+    name: str
+    host: str
+
+
+@dataclass(frozen=True)
+class Blue:
+    """Blue's verbs in the order of their numbers: first those without a target, then each for every host."""
+
+    actions: tuple[str, ...]
+    host_actions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decoy:
+    """A false service that blue can place while port ``needs_free`` is free."""
+
+    name: str
+    opens: int
+    needs_free: int
+    imitates: str
+    os: str = ""
+
+
+@dataclass(frozen=True)
+class Exploit:
+    """One of red's ways in; ``by`` is ``exploit`` (a shell) or ``guess`` (an ssh login)."""
+
+    name: str
+    weight: float
+    port: int
+    type: str
+    and_one_of: tuple[int, ...] = ()
+    by: str = "exploit"
+
+
+@dataclass(frozen=True)
+class ProgramLine:
+    """One line of B_line's program; ``success`` and ``failure`` number the line that follows."""
+
+    action: str
+    target: str
+    success: int
+    failure: int
+    unless_scanned: int = -1
+
+
+@dataclass(frozen=True)
+class BLine:
+    """The agent that walks straight to the operational server."""
+
+    users: tuple[str, ...]
+    program: tuple[ProgramLine, ...]
+
+
+@dataclass(frozen=True)
+class Meander:
+    """The agent that takes everything it can see."""
+
+    retakes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Red:
+    """Red's first session and the data of its agents."""
+
+    foothold: str
+    bline: BLine
+    meander: Meander
+
+
+@dataclass(frozen=True)
+class Green:
+    """The hosts that an acting green scans."""
+
+    scans: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Edition:
+    """The rules in which the public states of CybORG 2.1 differ."""
+
+    scan_forgets: bool
+    broken_by_restore: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The whole challenge; the engine compiles its tables from this and from nothing else.
+
+    >>> from workflow_rl.engine.network_file import load_scenario
+    >>> scenario = load_scenario()
+    >>> len(scenario.hosts), scenario.n_actions
+    (13, 145)
+    >>> scenario.action_name(137)
+    'Restore Op_Host1'
+    >>> scenario.action_index("Restore", "Op_Host1")
+    137
+    """
+
+    name: str
+    version: int
+    unit_types: tuple[str, ...]
+    chance: Chances
+    reward: Prices
+    records: RecordCounts
+    subnets: tuple[Subnet, ...]
+    accounts: Accounts
+    hosts: tuple[Host, ...]
+    operational_service: OperationalService
+    blue: Blue
+    decoys: tuple[Decoy, ...]
+    exploits: tuple[Exploit, ...]
+    red: Red
+    green: Green
+    editions: dict[str, Edition]
+
+    @cached_property
+    def host_names(self) -> tuple[str, ...]:
+        """Names of the hosts in index order."""
+        return tuple(host.name for host in self.hosts)
+
+    @cached_property
+    def subnet_names(self) -> tuple[str, ...]:
+        """Names of the subnets in index order."""
+        return tuple(subnet.name for subnet in self.subnets)
+
+    @cached_property
+    def ports(self) -> tuple[int, ...]:
+        """Every port that somebody may listen on or look for, ascending."""
+        listening = {port for host in self.hosts for service in host.services for port in service.ports}
+        listening |= {port for decoy in self.decoys for port in (decoy.opens, decoy.needs_free)}
+        return tuple(sorted(listening | {port for e in self.exploits for port in (e.port, *e.and_one_of)}))
+
+    @cached_property
+    def n_actions(self) -> int:
+        """Number of blue's actions."""
+        return len(self.blue.actions) + len(self.blue.host_actions) * len(self.hosts)
+
+    def subnet_of(self, host: str) -> str:
+        """Name of the subnet that holds ``host``."""
+        return next(subnet.name for subnet in self.subnets if host in subnet.hosts)
+
+    def unit_type_index(self, host: str) -> int:
+        """Index into ``unit_types`` of the host's unit type."""
+        return self.unit_types.index(self.hosts[self.host_names.index(host)].unit_type)
+
+    def action_index(self, verb: str, host: str = "") -> int:
+        """Number of blue's action ``verb`` (on ``host``)."""
+        if not host:
+            return self.blue.actions.index(verb)
+        first = len(self.blue.actions) + self.blue.host_actions.index(verb) * len(self.hosts)
+        return first + self.host_names.index(host)
+
+    def action_parts(self, action: int) -> tuple[str, str]:
+        """Verb and host of blue's action number ``action``; the host is empty for an action without a target."""
+        if action < len(self.blue.actions):
+            return self.blue.actions[action], ""
+        verb, host = divmod(action - len(self.blue.actions), len(self.hosts))
+        return self.blue.host_actions[verb], self.host_names[host]
+
+    def action_name(self, action: int) -> str:
+        """Blue's action number ``action`` in words."""
+        return " ".join(self.action_parts(action)).strip()
+
+
+def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
+    """Returns ``value`` if it is one of ``allowed``, else raises a sentence that names both."""
+    names = list(allowed)
+    if not isinstance(value, str) or value not in names:
+        raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")
+    return value
+
+
+def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
+    """Red agents from a comma list or a sequence of names.
+
+    >>> parse_red_agents("bline,meander")
+    ('bline', 'meander')
+    """
+    if not isinstance(red_agent, (str, list, tuple)):
+        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
+    names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
+    if not names:
+        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma list of them.")
+    return tuple(check_choice("red agent", name, RED_AGENTS) for name in names)

@@ -1,0 +1,1 @@
+"""Both simulators behind Gymnasium; what blue sees and remembers."""

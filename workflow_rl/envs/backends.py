@@ -1,0 +1,100 @@
+"""The two simulators behind one contract: our engine, and genuine CybORG with a process per environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workflow_rl.config import BACKENDS
+from workflow_rl.engine.network import check_choice
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.errors import UserError
+
+if TYPE_CHECKING:
+    from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Where games are played.
+
+    Args:
+        name: ``native`` or ``cyborg``.
+        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
+        jobs: processes that genuine CybORG may have for an evaluation; no result depends on it.
+    """
+
+    name: str = "native"
+    cyborg_path: str = ""
+    jobs: int = 1
+
+
+NATIVE = Backend()
+
+
+def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv | CyborgVectorEnv:
+    """Environments of a backend; options as for :class:`CageVectorEnv`."""
+    check_backend(backend)
+    if backend.name == "native":
+        return CageVectorEnv(num_envs, **options)
+    from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+
+    return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)
+
+
+def check_backend(backend: Backend, edition: str = "") -> None:
+    """Refuses an unknown backend, CybORG that is not there, and an edition (if given) that it does not play."""
+    check_choice("backend", backend.name, BACKENDS)
+    if backend.name == "native":
+        if backend.cyborg_path:
+            raise UserError("a path of CybORG was given, but the backend is native; use backend cyborg.")
+        return
+    from workflow_rl.envs.cyborg_sim import check_package, load_cyborg
+
+    package = load_cyborg(backend.cyborg_path)
+    if edition:
+        check_package(package, edition)
+
+
+class ParallelEnvWrapper:
+    """The environments as the design documents know them: ``reset`` and ``step`` with arrays, four values back.
+
+    Args:
+        n_envs: how many environments.
+        backend: ``native`` or ``cyborg``: genuine CybORG, each environment in its own process.
+        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
+        options: as for :class:`CageVectorEnv` (``red_agent``, ``edition``, ``max_steps``, ...).
+
+    Example:
+        >>> envs = ParallelEnvWrapper(n_envs=25)
+        >>> envs.reset(seed=0).shape
+        (25, 52)
+        >>> observations, rewards, dones, infos = envs.step([0] * 25)
+        >>> observations.shape, rewards.shape, dones.shape
+        ((25, 52), (25,), (25,))
+    """
+
+    def __init__(self, n_envs: int = 25, backend: str = "native", cyborg_path: str = "", **options: Any) -> None:
+        self.envs = make_envs(Backend(backend, cyborg_path), n_envs, **options)
+        self.n_envs = self.envs.num_envs
+
+    def reset(self, seed: int | Sequence[int] | None = None) -> np.ndarray:
+        """Starts new episodes; returns observations (n_envs, 52)."""
+        return self.envs.reset(seed=seed)[0]
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Plays one step in every environment.
+
+        Returns:
+            observations (n_envs, 52), after the end of an episode the first of the next one; rewards (n_envs,);
+            dones (n_envs,) bool; infos as in :class:`CageVectorEnv`.
+        """
+        observations, rewards, terminated, truncated, infos = self.envs.step(actions)
+        return observations, rewards, terminated | truncated, infos
+
+    def close(self) -> None:
+        """Ends the processes of backend ``cyborg``."""
+        self.envs.close()

@@ -1,0 +1,207 @@
+"""The states of some environments and how they are reset and stepped: what the Gymnasium faces in env.py share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine import allocate, compile_tables
+from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.observe import BITS_PER_HOST, all_levels
+from workflow_rl.engine.step import reset_envs, step_envs
+from workflow_rl.engine.tables import HOSTS, fixed_hosts
+from workflow_rl.envs.takeover import takeover_rows
+from workflow_rl.errors import UserError
+
+Infos = dict[str, Any]
+OPTIONS = ("red_agent", "takeover")  # of a reset
+
+
+class Game:
+    """States of ``n_envs`` environments and everything that the two Gymnasium faces share."""
+
+    def __init__(
+        self,
+        n_envs: int,
+        red_agent: str | Sequence[str],
+        edition: str,
+        max_steps: int | None,
+        green_agent: str,
+        scenario: Scenario | Path | str,
+        takeover: str | int = 0,
+    ) -> None:
+        self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
+        self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
+        self.scenario = as_scenario(scenario)
+        self.tables = compile_tables(self.scenario, edition)
+        self.states = allocate(self.n_envs)
+        self.takeovers = takeover_rows(takeover, self.n_envs)  # (n_envs, 3), see begin_one
+        self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
+        self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
+        self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
+        self.n_bits = BITS_PER_HOST * self.n_hosts
+        self.started = np.zeros(self.n_envs, bool)
+        self.fixed_unit_type = fixed_unit_types(self.scenario)
+        self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
+
+    def set_red_agents(self, red_agent: str | Sequence[str], chosen: np.ndarray) -> None:
+        """Environment i of those ``chosen`` is attacked by agent i of the list, which starts again at its end."""
+        codes = [RED_AGENTS.index(name) for name in parse_red_agents(red_agent)]
+        if len(codes) > self.n_envs:
+            raise UserError(f"{len(codes)} red agents were given for {self.n_envs} environments.")
+        self.states["red"][chosen] = np.resize(codes, self.n_envs)[chosen]
+
+    def reset(
+        self,
+        seeds: np.ndarray | None,
+        chosen: np.ndarray,
+        options: dict[str, Any],
+        allowed: tuple[str, ...] = OPTIONS,
+    ) -> None:
+        """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
+        check_options(options, allowed)
+        later = takeover_rows(options["takeover"], self.n_envs) if "takeover" in options else self.takeovers
+        if "red_agent" in options:
+            self.set_red_agents(options["red_agent"], chosen)
+        self.takeovers[chosen] = later[chosen]
+        new = np.zeros(0, np.uint64) if seeds is None else seeds
+        reset_envs(self.states, self.tables, self.takeovers, chosen, new, seeds is not None)
+        self.started |= chosen
+
+    def step(self, actions: np.ndarray, autoreset: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, Infos]:
+        """Plays one step; returns observations, rewards, truncated, number of episodes that ended, infos."""
+        out = observations, rewards, truncated, _ = self.outputs()
+        before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
+        repaired = np.empty(self.n_envs, np.int16)
+        played_before = self.takeovers[:, 2].copy()
+        ended = step_envs(
+            self.states, self.tables, self.takeovers, actions, self.max_steps, autoreset, *out, before, level, repaired
+        )
+        if ended < 0:
+            raise UserError(
+                f"action {actions[-1 - ended]} of environment {-1 - ended} does not exist; "
+                f"allowed: 0 to {self.n_actions - 1}."
+            )
+        fixed = self.fixed_unit_type[actions]
+        infos = {
+            "compromised_before": before[:, : self.n_hosts],
+            "red_level": level[:, : self.n_hosts],
+            "fixed_unit_type": fixed,
+            "repaired_unit_type": np.where(repaired != 0, fixed, np.int8(-1)),
+            "takeover": played_before,
+        }
+        return observations, rewards, truncated, ended, infos
+
+    def outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """New observations, rewards and truncated for :func:`step_envs`, and the buffer of final observations."""
+        n = self.n_envs
+        return (
+            np.empty((n, self.n_bits), np.float32),
+            np.empty(n),
+            np.empty(n, bool),
+            self.final_observations,
+        )
+
+    def start_infos(self, rows: np.ndarray) -> Infos:
+        """The facts of the start of the episodes in some environments, in the form of those of a step."""
+        level = np.zeros((len(self.states), HOSTS), np.int8)
+        all_levels(self.states, level)
+        return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])
+
+
+def as_scenario(scenario: Scenario | Path | str) -> Scenario:
+    """The scenario itself, or the one in the file of that path."""
+    if not isinstance(scenario, (Scenario, Path, str)):
+        raise UserError(f"a scenario must be a Scenario or the path of its file, not {scenario!r}.")
+    return scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
+
+
+def fixed_unit_types(scenario: Scenario) -> np.ndarray:
+    """For each blue action the unit type that it fixes, -1 for actions other than Remove and Restore; (n_actions,)."""
+    fixed = fixed_hosts(scenario)
+    unit_types = np.array([scenario.unit_type_index(name) for name in scenario.host_names], np.int8)
+    return np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
+
+
+def start_infos(level: np.ndarray, takeover: np.ndarray) -> Infos:
+    """The facts of an episode's start, in the form of those of a step.
+
+    Args:
+        level: red's on each host; (n_envs, n_hosts) int8.
+        takeover: steps that red has played; (n_envs,).
+    """
+    return {
+        "compromised_before": np.zeros(level.shape, bool),
+        "red_level": level,
+        "fixed_unit_type": np.full(len(level), -1, np.int8),
+        "repaired_unit_type": np.full(len(level), -1, np.int8),
+        "takeover": takeover.astype(np.int32),
+    }
+
+
+def check_options(options: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    """Refuses options of a reset that nobody knows; ``reset_mask`` has been taken out by those who know it."""
+    unknown = set(options) - set(OPTIONS)
+    if unknown:
+        raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
+
+
+def positive_int(what: str, value: object, most: int) -> int:
+    """Returns ``value`` if it is a whole number from 1 to ``most``."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UserError(f"{what} must be a whole number from 1 to {most}, not {value!r}.")
+    return int(value)
+
+
+def check_seed(seed: object) -> int:
+    """Returns ``seed`` if it is one."""
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise UserError(f"a seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+    return int(seed)
+
+
+def seeds_of(seed: Any, n_envs: int, fresh: np.random.Generator) -> np.ndarray | None:
+    """Seed of each environment, (n_envs,) uint64, or None; a None in a list becomes a random one from ``fresh``."""
+    if seed is None:
+        return None
+    if not isinstance(seed, (list, tuple, np.ndarray)):
+        return np.uint64(check_seed(seed)) + np.arange(n_envs, dtype=np.uint64)
+    if len(seed) != n_envs:
+        raise UserError(f"{len(seed)} seeds were given for {n_envs} environments.")
+    return np.array([fresh.integers(2**63) if one is None else check_seed(one) for one in seed], np.uint64)
+
+
+def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
+    """Which environments to reset; None: all."""
+    if mask is None:
+        return np.ones(n_envs, bool)
+    if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (n_envs,) or not mask.any():
+        raise UserError(f"reset_mask must be a bool array of shape ({n_envs},) with at least one True.")
+    return mask
+
+
+def check_actions(actions: Any, n_envs: int) -> np.ndarray:
+    """Actions as int64; whether they exist is checked where they are played."""
+    try:
+        array = np.asarray(actions)
+    except ValueError:
+        raise UserError(f"actions must have the shape ({n_envs},), not rows of different lengths.") from None
+    if array.dtype.kind not in "iu":
+        raise UserError(f"actions must be whole numbers, not of type {array.dtype}.")
+    if array.shape != (n_envs,):
+        raise UserError(f"actions must have the shape ({n_envs},), not {array.shape}.")
+    return array.astype(np.int64, copy=False)
+
+
+def check_single_action(action: Any) -> int:
+    """One action from anything that holds one whole number."""
+    if isinstance(action, int) and not isinstance(action, bool):
+        return max(-1, min(action, 2**31))  # out of range either way, and small enough for the engine to say so
+    array = np.asarray(action)
+    if array.dtype.kind not in "iu" or array.size != 1:
+        raise UserError(f"an action must be one whole number, not {action!r}.")
+    return int(array.reshape(()))

@@ -1,0 +1,279 @@
+"""What a policy sees of the game and which actions it has: views, as wrappers of any vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import VectorWrapper
+from gymnasium.vector.utils import batch_space
+
+from workflow_rl.config import ACTION_VIEWS, VIEWS
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.network import Scenario, check_choice
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.envs.game import check_actions
+from workflow_rl.envs.memory import (
+    ANALYSE,
+    FIRST_DECOY,
+    MEMORY_DTYPE,
+    N_BITS,
+    N_HOST_DECOY,
+    N_HOSTS,
+    N_WORDS,
+    REMOVE,
+    RESTORE,
+    SHORT_BITS,
+    SHORT_WORDS,
+    SLEEP,
+    begin,
+    full_action,
+    remember,
+    view_action,
+    write_bits,
+)
+from workflow_rl.errors import UserError
+
+PLAIN_BITS, ALL_ACTIONS = 52, 145
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to see the game.
+
+    Args:
+        observation: ``plain``: the 52 bits of the challenge; ``short-memory``: also which hosts blue restored, 65 bits;
+            ``memory``: all that blue can remember (memory.py), 242 bits.
+        actions: ``full``: all 145; ``host-decoy``: 53, with one decoy action per host that places the next useful one.
+    """
+
+    observation: str = "plain"
+    actions: str = "full"
+
+    def __post_init__(self) -> None:
+        check_choice("view", self.observation, VIEWS)
+        check_choice("action view", self.actions, ACTION_VIEWS)
+
+    @property
+    def remembers(self) -> bool:
+        """Is the memory what a policy sees?"""
+        return self.observation != "plain"
+
+    @property
+    def tracks(self) -> bool:
+        """Must the memory be kept up?"""
+        return self.remembers or self.actions == "host-decoy"
+
+    @property
+    def n_bits(self) -> int:
+        """Numbers of an observation, each 0 or 1."""
+        return {"plain": PLAIN_BITS, "short-memory": SHORT_BITS, "memory": N_BITS}[self.observation]
+
+    @property
+    def n_words(self) -> int:
+        """Words into which these bits are packed."""
+        return {"plain": 1, "short-memory": SHORT_WORDS, "memory": N_WORDS}[self.observation]
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return N_HOST_DECOY if self.actions == "host-decoy" else ALL_ACTIONS
+
+    def __str__(self) -> str:
+        """In words, for messages.
+
+        >>> str(View("memory", "host-decoy"))
+        'view memory with host-decoy actions'
+        """
+        return f"view {self.observation} with {self.actions} actions"
+
+    def keys(self, packed: np.ndarray) -> np.ndarray:
+        """What environments of this view gave as ``packed_observations``, as words (n_envs, n_words) for a network."""
+        if not self.remembers:
+            return packed[:, None]
+        words = np.zeros((len(packed), self.n_words), np.int64)
+        write_all(packed, words)
+        return words
+
+
+PLAIN = View()
+
+
+@compiled
+def write_all(memories: np.ndarray, words: np.ndarray) -> None:
+    """Bits of all memories; (n_envs, n_words)."""
+    for i in range(len(memories)):
+        write_bits(memories[i], words[i])
+
+
+@compiled
+def remember_all(memories: np.ndarray, actions: np.ndarray, packed: np.ndarray) -> None:
+    """One more step of all environments; all arrays (n_envs,)."""
+    for i in range(len(memories)):
+        remember(memories[i], actions[i], packed[i])
+
+
+@compiled
+def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> None:
+    """New episodes in the environments ``chosen``, (n_envs,) bool; ``packed`` (n_envs,): the first observations."""
+    for i in range(len(memories)):
+        if chosen[i]:
+            begin(memories[i], packed[i])
+
+
+@compiled
+def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """All 145 actions' numbers of host-decoy actions; (n_envs,)."""
+    result = np.empty(len(actions), np.int64)
+    for i in range(len(actions)):
+        result[i] = full_action(memories[i], actions[i])
+    return result
+
+
+def all_actions(view: View) -> np.ndarray:
+    """One of the 145 actions that each action of a view stands for; of a host's decoys the first. (n_actions,)."""
+    if view.actions == "full":
+        return np.arange(ALL_ACTIONS)
+    verbs = np.array([ANALYSE, REMOVE, FIRST_DECOY, RESTORE])
+    return np.concatenate([[SLEEP], (verbs[:, None] + np.arange(N_HOSTS)).ravel()])
+
+
+def view_actions(actions: np.ndarray) -> np.ndarray:
+    """Host-decoy actions that stand for some of the 145; (n_envs,)."""
+    return np.array([view_action(action) for action in actions.tolist()])
+
+
+def check_seen(scenario: Scenario, view: View) -> None:
+    """Refuses a scenario that the view's memory does not know: it is made for the hosts and decoys of the challenge."""
+    known = load_scenario()
+
+    def parts(of: Scenario) -> dict[str, Any]:
+        hosts = [replace(host, value=0.0, process_ids=()) for host in of.hosts]  # what they cost is not remembered
+        names = ("subnets", "blue", "decoys", "exploits", "red")
+        return {"hosts": hosts} | {name: getattr(of, name) for name in names}
+
+    if view.tracks and parts(scenario) != parts(known):
+        other = [name for name, part in parts(scenario).items() if part != parts(known)[name]]
+        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario differs in {', '.join(other)}.")
+
+
+def with_view(envs: Any, view: View) -> Any:
+    """The environments as a policy of that view sees them."""
+    return ViewedEnvs(envs, view) if view.tracks else envs
+
+
+class ViewedEnvs(VectorWrapper):
+    """Vector environments (native or CybORG) seen through a view with a memory.
+
+    Observations are ``view.n_bits`` zeros and ones, actions ``view.n_actions`` numbers; the memory begins anew with
+    every episode. Rewards and infos are those of the environments.
+
+    Example:
+        >>> from workflow_rl.envs.env import CageVectorEnv
+        >>> envs = ViewedEnvs(CageVectorEnv(3), View("memory", "host-decoy"))
+        >>> envs.reset(seed=0)[0].shape
+        (3, 242)
+        >>> observations, rewards, terminated, truncated, infos = envs.step([0, 37, 52])
+        >>> envs.action_space.nvec.tolist()
+        [53, 53, 53]
+    """
+
+    def __init__(self, envs: Any, view: View) -> None:
+        check_seen(envs.scenario, view)
+        super().__init__(envs)
+        self.envs, self.view = envs, view
+        self.single_observation_space = Box(0.0, 1.0, (view.n_bits,), np.float32)
+        self.single_action_space = Discrete(view.n_actions)
+        self.observation_space = batch_space(self.single_observation_space, envs.num_envs)
+        self.action_space = batch_space(self.single_action_space, envs.num_envs)
+        self.memories = np.zeros(envs.num_envs, MEMORY_DTYPE)
+
+    @property
+    def scenario(self) -> Scenario:
+        """Names and numbers of the challenge."""
+        scenario: Scenario = self.envs.scenario
+        return scenario
+
+    @property
+    def packed_observations(self) -> np.ndarray:
+        """The memories, (num_envs,) of MEMORY_DTYPE, if the view shows them; else the environments' own."""
+        if self.view.remembers:
+            return self.memories.copy()
+        packed: np.ndarray = self.envs.packed_observations
+        return packed
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Starts new episodes; arguments are those of the environments."""
+        mask = (options or {}).get("reset_mask")
+        observations, infos = self.envs.reset(seed=seed, options=options)
+        chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool)
+        begin_some(self.memories, self.envs.packed_observations, chosen)
+        return self._seen(observations), infos
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Plays one step in every environment."""
+        chosen = check_actions(actions, self.num_envs)
+        wrong = np.flatnonzero((chosen < 0) | (chosen >= self.view.n_actions))
+        if len(wrong):
+            raise UserError(
+                f"action {chosen[wrong[0]]} of environment {wrong[0]} does not exist; "
+                f"allowed: 0 to {self.view.n_actions - 1}."
+            )
+        full = full_actions(self.memories, chosen) if self.view.actions == "host-decoy" else chosen
+        observations, rewards, terminated, truncated, infos = self.envs.step(full)
+        ended = terminated | truncated
+        packed = self.envs.packed_observations
+        for row in np.flatnonzero(ended):
+            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], 1)[0, 0]
+        remember_all(self.memories, full, packed)
+        if ended.any():
+            final = self._seen(observations)
+            for row in np.flatnonzero(ended) if self.view.remembers else ():
+                infos["final_obs"][row] = final[row].copy()
+            begin_some(self.memories, self.envs.packed_observations, ended)
+        return self._seen(observations), rewards, terminated, truncated, infos
+
+    def snapshot(self) -> np.ndarray:
+        """A copy of the true states, where the environments have them."""
+        states: np.ndarray = self.envs.snapshot()
+        return states
+
+    def state_arrays(self) -> dict[str, np.ndarray]:
+        """Where all games and memories stand, as plain arrays for a checkpoint."""
+        arrays: dict[str, np.ndarray] = self.envs.state_arrays()
+        return arrays | {"memories": self.memories.view(np.uint8).copy()}
+
+    def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Takes back what :meth:`state_arrays` gave."""
+        self.envs.restore_state_arrays(arrays)
+        self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
+
+    def _seen(self, observations: np.ndarray) -> np.ndarray:
+        """What the policy sees: bits of the memory, or the environments' observations as they are."""
+        return unpack_words(self.view.keys(self.memories), self.view.n_bits) if self.view.remembers else observations
+
+
+def unpack_words(keys: np.ndarray, n_bits: int) -> np.ndarray:
+    """The bits of keys (n, n_words) as zeros and ones, (n, n_bits) float32."""
+    bits = np.empty((len(keys), n_bits), np.float32)
+    bits[:, :PLAIN_BITS] = keys[:, :1] >> np.arange(PLAIN_BITS) & 1
+    for number in range(1, keys.shape[1]):
+        first = PLAIN_BITS + 64 * (number - 1)
+        width = min(64, n_bits - first)
+        bits[:, first : first + width] = keys[:, number : number + 1] >> np.arange(width) & 1
+    return bits
+
+
+def pack_words(bits: np.ndarray, n_words: int) -> np.ndarray:
+    """Keys (n, n_words) of bits (n, n_bits): what :func:`unpack_words` undoes."""
+    keys, first = np.zeros((len(bits), n_words), np.int64), 0
+    for number in range(n_words):
+        part = bits[:, first : first + (64 if number else PLAIN_BITS)].astype(np.int64)
+        keys[:, number] = (part << np.arange(part.shape[1])).sum(axis=1)
+        first += part.shape[1]
+    return keys

@@ -1,0 +1,1 @@
+"""Recordings, replay and lockstep: the proof that the engine is exact."""

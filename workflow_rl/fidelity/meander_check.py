@@ -1,0 +1,83 @@
+"""Meander's candidates worked out from a recording alone, to check that the engine chooses from the right set.
+
+A replay forces the recorded target, so an engine whose candidate set is too *large* would go unnoticed. This is a
+second, plain account of Meander's memory. It reads only what was recorded of red's own actions (what, where, with what
+success) and shares no code with the engine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workflow_rl.engine.network import RED_ACTIONS, Scenario
+from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
+
+_SWEEP, _SCAN, _EXPLOIT, _ESCALATE, _IMPACT = (RED_ACTIONS.index(name) for name in RED_ACTIONS[1:])
+
+
+class _Memory:
+    """What Meander knows after the actions that it was told of."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        names = scenario.host_names
+        self.subnets = [{names.index(host) for host in subnet.hosts} for subnet in scenario.subnets]
+        self.reveals = [{names.index(host) for host in host_.reveals} for host_ in scenario.hosts]
+        self.retakes = [self.subnets[scenario.subnet_names.index(name)] for name in scenario.red.meander.retakes]
+        foothold = names.index(scenario.red.foothold)
+        self.addresses, self.names = {foothold}, {foothold}
+        self.scanned: set[int] = set()
+        self.exploited: set[int] = set()
+        self.escalated: set[int] = set()
+        self.mapped: set[int] = set()
+
+    def candidates(self, action: int) -> set[int]:
+        """From which hosts an ``action`` of this kind must choose its target now."""
+        if action == _SCAN:
+            return self.addresses - self.scanned
+        if action == _ESCALATE:
+            return {h for h in self.names - self.escalated if h not in self.mapped or h in self.exploited}
+        if action == _EXPLOIT:
+            return self.addresses - self.exploited
+        return set()
+
+    def learn(self, action: int, target: int, success: bool) -> None:
+        """Takes in an action and its result."""
+        if action == _SWEEP and success:
+            self.addresses |= self.subnets[target]
+        elif action == _SCAN:
+            self.scanned.add(target)
+        elif action == _EXPLOIT:
+            self.exploited.add(target)
+            if success:
+                self.mapped.add(target)
+                self.names.add(target)
+            else:
+                self.exploited.discard(target)
+                held = next((self.escalated & hosts for hosts in self.retakes if self.escalated & hosts), set())
+                self.escalated -= held
+                self.exploited -= held
+        elif action in (_ESCALATE, _IMPACT):
+            self.escalated.add(target)
+            if success:
+                self.addresses |= self.reveals[target]
+            else:
+                self.escalated.discard(target)
+                if target in self.mapped:
+                    self.exploited.discard(target)
+
+
+def meander_candidates(trace: Trace, scenario: Scenario) -> np.ndarray:
+    """Set of hosts from which Meander chose in each step, as bit masks; 0 for other agents; shape (E, T)."""
+    masks = np.zeros(trace["red_action"].shape, np.int64)
+    for episode in np.flatnonzero(trace["red_agent"] == TRACE_RED_AGENTS.index("meander")):
+        memory = _Memory(scenario)
+        steps = zip(
+            trace["red_action"][episode].tolist(),
+            trace["red_target"][episode].tolist(),
+            (trace["red_success"][episode] == 1).tolist(),
+            strict=True,
+        )
+        for step, (action, target, success) in enumerate(steps):
+            masks[episode, step] = sum(1 << host for host in memory.candidates(action))
+            memory.learn(action, target, success)
+    return masks

@@ -1,0 +1,222 @@
+"""Replays recorded games through the engine with the recorded chance and compares everything after every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine import allocate, compile_tables
+from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
+from workflow_rl.engine.network import RED_AGENTS, Scenario
+from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER, BITS_PER_HOST
+from workflow_rl.engine.state import NO_OPTION, NO_RESULT
+from workflow_rl.engine.step import reset_envs, step_envs_with
+from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN
+from workflow_rl.envs.takeover import takeover_rows
+from workflow_rl.fidelity.meander_check import meander_candidates
+from workflow_rl.fidelity.traces import (
+    TRACE_DECOYS,
+    TRACE_EXPLOITS,
+    TRACE_PORTS,
+    TRACE_RED_AGENTS,
+    TRACE_SCANNED_BIT,
+    Trace,
+    check_fits,
+    code_map,
+    translate_masks,
+)
+
+# The format's codes of the remembered column: 0 No, 1 User, 2 Privileged, 3 Unknown.
+_BELIEF_CODES = {BELIEF_NO: 0, BELIEF_USER: 1, BELIEF_PRIVILEGED: 2, BELIEF_UNKNOWN: 3}
+
+assert (NO_RESULT, NO_OPTION) == (-1, 5)  # exploit results have the format's codes
+
+
+@dataclass
+class ReplayResult:
+    """What a replay found; ``first_mismatch`` names the place and the fields that differ."""
+
+    episodes: int = 0
+    steps: int = 0
+    mismatched_steps: int = 0
+    mismatched_episodes: int = 0
+    mismatched_after_collision: int = 0
+    first_mismatch: dict[str, Any] | None = None
+    mismatches_by_field: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: ReplayResult) -> None:
+        """Counts another file in."""
+        self.episodes += other.episodes
+        self.steps += other.steps
+        self.mismatched_steps += other.mismatched_steps
+        self.mismatched_episodes += other.mismatched_episodes
+        self.mismatched_after_collision += other.mismatched_after_collision
+        self.first_mismatch = self.first_mismatch or other.first_mismatch
+        for name, number in other.mismatches_by_field.items():
+            self.mismatches_by_field[name] = self.mismatches_by_field.get(name, 0) + number
+
+
+def replay(trace: Trace, scenario: Scenario, edition: str = "current") -> ReplayResult:
+    """Plays all episodes of ``trace`` side by side by the rules of ``edition`` and compares each step."""
+    return Replayer(trace, scenario).run(compile_tables(scenario, edition))
+
+
+class Replayer:
+    """A recording made ready for comparison; can be played with several tables, right or wrong ones."""
+
+    def __init__(self, trace: Trace, scenario: Scenario) -> None:
+        check_fits(trace, scenario)
+        self.trace, self.scenario = trace, scenario
+        self.recorded, self.draws = _recorded(trace, scenario), _forced_draws(trace, scenario)
+        self.actions = trace["blue_action"].astype(np.int64)
+        self.played = np.arange(trace.max_steps) < trace["n_steps"][:, None]
+
+    def run(self, tables: np.ndarray) -> ReplayResult:
+        """Plays with ``tables`` and compares each step."""
+        shape = self.trace["blue_action"].shape
+        wrong = {name: np.zeros(shape, bool) for name in self.recorded}
+        first: dict[int, dict[str, Any]] = {}
+        for step, name, rows, value in self._differences(tables):
+            wrong[name][:, step] = rows
+            self._note_first(first, name, step, rows, value)
+        return _summary(self.trace, wrong, self.played, first)
+
+    def differs(self, tables: np.ndarray) -> bool:
+        """Does any step differ? Stops at the first."""
+        return next(self._differences(tables), None) is not None
+
+    def _differences(self, tables: np.ndarray) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
+        """Yields step, field, which episodes differ in it (E,) and the engine's values."""
+        trace, n = self.trace, self.trace.n_episodes
+        for step, states, rewards in self._play(tables):
+            for name, value in _engine_values(states, rewards, self.scenario, trace):
+                differs = value != self.recorded[name][:, step]
+                if differs.any():
+                    rows = differs.reshape(n, -1).any(axis=1) & self.played[:, step]
+                    if rows.any():
+                        yield step, name, rows, value
+
+    def _play(self, tables: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yields each step with the states (E,) and rewards (E,) after it."""
+        trace, n = self.trace, self.trace.n_episodes
+        states, rewards = allocate(n), np.zeros(n)
+        states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
+        states["green_acts"] = 1
+        reset_envs(states, tables, takeover_rows(0, n), np.ones(n, bool), np.zeros(n, np.uint64), True)
+        for step in range(trace.max_steps):
+            step_envs_with(states, tables, self.actions[:, step], self.draws[:, step], rewards)
+            yield step, states, rewards
+
+    def repaired(self, tables: np.ndarray) -> np.ndarray:
+        """Hosts that blue's action freed of red in each step, by the engine; (E, T) int16."""
+        found = np.zeros(self.actions.shape, np.int16)
+        for step, states, _ in self._play(tables):
+            found[:, step] = states["repaired"]
+        return found
+
+    def _note_first(self, first: dict[int, Any], name: str, step: int, wrong: np.ndarray, value: np.ndarray) -> None:
+        """Keeps the values that differ in the first wrong step of each episode."""
+        for episode in np.flatnonzero(wrong).tolist():
+            here = first.setdefault(episode, {"step": step, "fields": {}})
+            if here["step"] == step:
+                recorded = np.asarray(self.recorded[name][episode, step]).tolist()
+                here["fields"][name] = {"recorded": recorded, "engine": np.asarray(value[episode]).tolist()}
+
+
+def _summary(
+    trace: Trace, wrong: dict[str, np.ndarray], played: np.ndarray, first: dict[int, dict[str, Any]]
+) -> ReplayResult:
+    any_wrong = np.any(list(wrong.values()), axis=0)
+    start_wrong = trace["obs0"].any(axis=1)  # the observation after a reset is all zeros
+    any_wrong[:, 0] |= start_wrong
+    for episode in np.flatnonzero(start_wrong).tolist():
+        first[episode] = {"step": 0, "fields": {"obs0": {"recorded": "not all zeros", "engine": "all zeros"}}}
+    mismatch = None
+    if first:
+        episode = min(first)
+        mismatch = {"file": trace.path, "episode": episode, **first[episode]}
+    return ReplayResult(
+        episodes=trace.n_episodes,
+        steps=int(played.sum()),
+        mismatched_steps=int(any_wrong.sum()),
+        mismatched_episodes=int(any_wrong.any(axis=1).sum()),
+        mismatched_after_collision=int((any_wrong & (trace["collision"] > 0)).sum()),
+        first_mismatch=mismatch,
+        mismatches_by_field={name: int(array.sum()) for name, array in wrong.items() if array.any()},
+    )
+
+
+def _forced_draws(trace: Trace, scenario: Scenario) -> np.ndarray:
+    """The recorded outcome of every chance event; shape (E, T, 4)."""
+    draws = np.full((*trace["blue_action"].shape, len(Draw)), force(ABSENT), np.int64)
+    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in scenario.exploits])
+    target, exploit, detect, green = (
+        trace[name].astype(np.int64) for name in ("red_target", "exploit", "detect", "green_target")
+    )
+    aimed = (target >= 0) & np.isin(trace["red_action"], (SCAN, EXPLOIT, ESCALATE))
+    draws[..., Draw.PICK] = force(np.where(aimed, target, ABSENT))
+    draws[..., Draw.EXPLOIT] = force(np.where(exploit >= 0, exploits[exploit], ABSENT))
+    draws[..., Draw.DETECTED] = force(np.where(detect >= 0, detect, ABSENT))
+    draws[..., Draw.GREEN] = force(np.where(green >= 0, green, GREEN_SLEEPS))
+    return draws
+
+
+def _recorded(trace: Trace, scenario: Scenario) -> dict[str, np.ndarray]:
+    """What the trace says of every step, in the engine's codes; shapes (E, T, ...)."""
+    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in scenario.exploits])
+    exploit = trace["exploit"].astype(np.int64)
+    removable, level = trace["n_removable"] > 0, trace["priv"]
+    ports = translate_masks(trace["red_ports"], np.array([scenario.ports.index(port) for port in TRACE_PORTS]))
+    scanned = trace["red_ports"] >> TRACE_SCANNED_BIT & 1
+    return {
+        "obs": np.unpackbits(trace["obs"], axis=-1)[..., : BITS_PER_HOST * len(scenario.hosts)],
+        "reward": trace["reward"],
+        "red_action": trace["red_action"],
+        "red_target": trace["red_target"],
+        "red_success": trace["red_success"],
+        "exploit": np.where(exploit >= 0, exploits[exploit], -1),
+        "exploit_result": trace["exploit_result"],
+        "detect": trace["detect"],
+        "level": level,
+        "has_sessions": trace["n_red"] > 0,
+        "removable": removable & (level < 2),  # beside a privileged session the engine does not know lesser ones
+        "decoys": translate_masks(trace["decoys"], code_map(TRACE_DECOYS, [decoy.name for decoy in scenario.decoys])),
+        "malware": trace["malware"],
+        "ot_running": trace["ot_running"],
+        "compromised": trace["compromised"],
+        "red_ports": np.where(scanned, ports, 0),
+        "candidates": meander_candidates(trace, scenario),
+        "impossible_chance": np.zeros(trace["blue_action"].shape, bool),
+    }
+
+
+def _engine_values(
+    states: np.ndarray, rewards: np.ndarray, scenario: Scenario, trace: Trace
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The engine's word on each field of :func:`_recorded`; shapes (E, ...)."""
+    n_hosts = len(scenario.hosts)
+    hosts = np.arange(n_hosts)
+    privileged, traced, untraced = (states[name][:, None] >> hosts & 1 for name in ("privileged", "traced", "untraced"))
+    packed = states["observation"][:, None]
+    beliefs = packed >> (BITS_PER_HOST * hosts) & BELIEF_PRIVILEGED
+    codes = np.zeros(BELIEF_PRIVILEGED + 1, np.int64)
+    codes[list(_BELIEF_CODES)] = list(_BELIEF_CODES.values())
+    yield "obs", packed >> np.arange(BITS_PER_HOST * n_hosts) & 1
+    yield "reward", rewards.copy()
+    for name in ("red_action", "red_target", "red_success", "exploit", "exploit_result"):
+        yield name, states[name].copy()
+    yield "detect", states["detected"].copy()
+    yield "level", np.where(privileged, 2, traced | untraced)
+    yield "has_sessions", (privileged | traced | untraced) > 0
+    yield "removable", traced > 0
+    yield "decoys", states["decoys"][:, :n_hosts].copy()
+    yield "malware", states["malware"].copy()
+    yield "ot_running", 1 - states["service_down"]
+    yield "compromised", codes[beliefs]
+    yield "red_ports", states["ports"][:, :n_hosts].copy()
+    by_meander = trace["red_agent"] == TRACE_RED_AGENTS.index("meander")
+    yield "candidates", np.where(by_meander, states["candidates"], 0)
+    yield "impossible_chance", states["irregular"] > 0

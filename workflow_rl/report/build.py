@@ -1,0 +1,156 @@
+"""What ``report`` does: a page for a run, one that compares several, and figures for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.errors import UserError
+from workflow_rl.report.answer import in_words, sentences
+from workflow_rl.report.compare import comparison
+from workflow_rl.report.run_data import report_data
+from workflow_rl.report.sections import page
+from workflow_rl.report.story import SEED, Episodes
+from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
+from workflow_rl.training.compliance import NOTHING, Obedience
+
+EPISODES = 500  # fresh games per red agent of the evaluation table
+MARK = b'content="workflow_rl report"'
+
+
+def write_report(paths: list[Path], target: Path | None = None, figures: Path | None = None) -> dict[str, Any]:
+    """Writes the page of a run, or one that compares several, and figures if a folder for them is given.
+
+    The page is report.html in the run's directory, or comparison.html beside the first run.
+    """
+    if len(paths) > 1:
+        if figures is not None:
+            raise UserError("figures are made of one run at a time.")
+        target = target or paths[0].absolute().parent / "comparison.html"
+        _check_target(target)
+        found = {str(path): _first(answer(report_data(path))) for path in paths}
+        return {"report": _write(target, comparison(paths, found)), "runs": [str(path) for path in paths]}
+    (path,) = paths
+    read_about(path)  # a run at all?
+    target = target or path / "report.html"
+    _check_target(target)
+    data = gather(path)
+    result = {"report": _write(target, page(data, answer(data))), "run": str(path), "state": data["state"]}
+    if figures is not None:
+        from workflow_rl.report.paper import write_figures
+
+        result |= {"figures": str(figures), "files": write_figures(data, figures)}
+    return result
+
+
+def _check_target(target: Path) -> None:
+    """Refuses to write over anything but a report."""
+    if target.is_dir():
+        raise UserError(f"{target} is a directory; name a file.")
+    if target.exists() and MARK not in target.read_bytes()[:4000]:
+        raise UserError(f"{target} exists and is no report; it is left as it is.")
+
+
+def _write(target: Path, text: str) -> str:
+    try:
+        write_atomically(target, text.encode())
+    except OSError as error:
+        raise UserError(f"{target}: cannot be written ({error.strerror}).") from None
+    return str(target)
+
+
+def _first(lines: list[str]) -> str:
+    return next(line for line in lines if line.strip())
+
+
+def gather(path: Path) -> dict[str, Any]:
+    """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
+    data = report_data(path)
+    data |= {"evaluation": None, "stories": []}
+    policy = best_policy(path, data)
+    if policy is None:
+        return data
+    try:
+        return data | _fresh_games(policy)
+    except UserError as error:
+        return data | {"problem": f"{data['problem']} The policy cannot be used: {error}".strip()}
+
+
+def _fresh_games(policy: Path) -> dict[str, Any]:
+    """An evaluation of the policy against each red agent, and episodes to look at."""
+    from workflow_rl.training.evaluation import evaluate_policy_file, network_policy
+    from workflow_rl.training.policy_file import load_policy
+
+    file = load_policy(policy)
+    workflow = file.workflow
+    table = evaluate_policy_file(
+        policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None, takeover=file.takeover
+    )
+    stories: list[dict[str, Any]] = []
+    if not file.universal:
+        act = network_policy(policy, "", file.edition)
+        for red in RED_AGENTS:
+            episodes = Episodes(act, red, file.edition, workflow, takeover=file.takeover)
+            stories += [story.to_json() for story in episodes.choose()]
+    return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
+
+
+def best_policy(path: Path, data: dict[str, Any]) -> Path | None:
+    """The run's policy; of a search that is not finished the best training of the best workflow so far."""
+    if (path / "policy.safetensors").exists():
+        return path / "policy.safetensors"
+    if data["kind"] != SEARCH or not data["ranking"]:
+        return None
+    best, kind = (data["best"], "finals") if data["finalists"] else (data["ranking"][0]["workflow"], "trainings")
+    own = [one for one in data[kind] if one["result"] and one["workflow"] == best]
+    places = [(one["result"], path / kind / one["name"].removeprefix("final ")) for one in own]
+    files = [(result["mean_return"], place / "policy.safetensors") for result, place in places]
+    there = [pair for pair in files if pair[1].exists()]
+    return max(there)[1] if there else None
+
+
+def answer(data: dict[str, Any]) -> list[str]:
+    """What the run found, in words."""
+    if data["kind"] == SEARCH:
+        return _answer_of_search(data)
+    result = data["trainings"][0]["result"]
+    if data["state"] == "damaged":
+        return ["Its result cannot be read."]
+    if result is None:
+        return [f"{len(data['trainings'][0]['updates'])} updates have been made; there is no result yet."]
+    figure = f"return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes"
+    if not data["trainings"][0]["judged"]:
+        return [f"A general defender: {figure}, after {result['updates']} updates."]
+    verdict = "follows" if result.get("followed") else "does NOT follow"
+    order = "every workflow" if data["train"]["universal"] else f"the order {in_words(result['workflow'])}"
+    worst = f"; of the worst one {_worst(result)}" if data["train"]["universal"] else ""
+    return [f"The defender {verdict} {order}: {Obedience.read(result).words()}{worst}; {figure}."]
+
+
+def _worst(result: dict[str, Any]) -> str:
+    """By what a universal policy is judged, in words."""
+    found = {name: result.get(f"worst_{name}") for name in ("compliance", "kept")}
+    return ", ".join(f"{name} {value:.3f}" for name, value in found.items() if is_number(value)) or NOTHING
+
+
+def _answer_of_search(data: dict[str, Any]) -> list[str]:
+    rows = data["ranking"]
+    if not rows:
+        found = "No evaluation of this run can be read" if data["problem"] else "No workflow has been evaluated yet"
+        return [f"{found}."]
+    result = {
+        "ranking": rows,
+        "best": data["best"],
+        "finalists": data["finalists"],
+        "equal_to_best": data["equal_to_best"],
+        "evaluations": len(data["evaluations"]),
+        "pair_weights": data["pairs"],
+        "level_error": data["level_error"],
+        "training_noise": data["training_noise"],
+        "defender": None,
+        "seconds": data["time"]["collect"] + data["time"]["update"],
+        "transitions": data["time"]["transitions"],
+        "run": data["run"],
+    }
+    return sentences(result)[:-1]

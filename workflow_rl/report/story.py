@@ -1,0 +1,353 @@
+"""An episode told step by step: what both sides did, what is true, what blue believes, and how a fix was judged."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine import compile_tables
+from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Scenario
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.observe import BITS_PER_HOST
+from workflow_rl.engine.state import (
+    DECOY_ANSWERED,
+    FAILED,
+    NO_OPTION,
+    NOT_EXPLOITABLE,
+    NOTHING_THERE,
+    SESSION,
+    SUCCEEDED,
+    UNROUTABLE,
+)
+from workflow_rl.envs.blue import Policy, view_of
+from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.game import fixed_unit_types
+from workflow_rl.envs.views import with_view
+from workflow_rl.errors import UserError
+from workflow_rl.fidelity.replay import Replayer
+from workflow_rl.fidelity.traces import TRACE_DECOYS, TRACE_EXPLOITS, TRACE_RED_AGENTS, Trace
+from workflow_rl.training.compliance import (
+    IDLE,
+    IN_ORDER,
+    NO_TYPE,
+    NOT_A_FIX,
+    VIOLATION,
+    due_type,
+    judge_fix,
+    type_masks,
+)
+from workflow_rl.training.workflow import Workflow
+
+N_EPISODES = 200  # games of which the median, best and worst one are told, in a report and by ``watch`` alike ...
+SEED = 77  # ... that neither a training nor its evaluation has seen
+VERDICTS = {IN_ORDER: "in order", VIOLATION: "violation", IDLE: "idle"}
+LEVELS = ("none", "user", "privileged")
+BELIEFS = ("clean", "unknown", "user", "privileged")  # by the two bits of the observation, the first one low
+ACTIVITIES = ("none", "scan", "?", "exploit")
+
+_RESULTS = {
+    SESSION: "gets in",
+    DECOY_ANSWERED: "runs into a decoy",
+    NOTHING_THERE: "finds nothing to attack",
+    UNROUTABLE: "cannot reach it",
+    NOT_EXPLOITABLE: "fails",
+    NO_OPTION: "knows no way in",
+}
+
+
+@dataclass(frozen=True)
+class Fix:
+    """How a Remove or Restore was judged; ``due`` is the unit type of highest priority that was compromised."""
+
+    unit_type: str
+    verdict: str  # see VERDICTS
+    due: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step; step 0 is the takeover. Lists have one entry per host; all but ``fix`` describe what came after it."""
+
+    step: int
+    blue: str
+    red: str
+    level: list[int]  # true access of red, see LEVELS
+    belief: list[int]  # see BELIEFS
+    activity: list[int]  # what blue saw in this step, see ACTIVITIES
+    decoys: list[list[str]]
+    service_down: bool
+    reward: float
+    total: float
+    fix: Fix | None
+    reason: str = ""  # why blue acted so, if it can tell
+
+
+@dataclass(frozen=True)
+class Story:
+    """A whole episode; ``why`` says why it is told."""
+
+    why: str
+    red_agent: str
+    edition: str
+    workflow: str
+    frames: list[Frame]
+
+    @property
+    def total(self) -> float:
+        """Return of the episode."""
+        return self.frames[-1].total
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that blue played."""
+        return self.frames[-1].step
+
+    def count(self, verdict: str) -> int:
+        """Number of fixes that were judged so."""
+        return sum(frame.fix is not None and frame.fix.verdict == verdict for frame in self.frames)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self)
+
+
+class Episodes:
+    """Many episodes of one policy against one red agent, played side by side and kept as they went.
+
+    Args:
+        act: blue.
+        red_agent: the opponent.
+        edition: the rules.
+        workflow: by which fixes are judged; empty: not at all.
+        n_episodes: how many.
+        max_steps: how long.
+        seed: of the games and of blue's own chance.
+        takeover: steps that red plays before.
+    """
+
+    def __init__(
+        self,
+        act: Policy,
+        red_agent: str,
+        edition: str = "current",
+        workflow: str = "",
+        n_episodes: int = N_EPISODES,
+        max_steps: int = 100,
+        seed: int = SEED,
+        takeover: str = "0",
+    ) -> None:
+        if n_episodes < 1 or max_steps < 1:
+            raise UserError(f"episodes and steps must be at least 1, not {n_episodes} and {max_steps}.")
+        self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
+        plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
+        envs = with_view(plain, view_of(act))
+        explain = getattr(act, "explain", None)
+        self.scenario = envs.scenario
+        seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), 5]).generate_state(n_episodes, np.uint64)
+        self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
+        self.start: np.ndarray = envs.snapshot()
+        generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 6])
+        self.states: list[np.ndarray] = []  # after each step, (n_episodes,)
+        self.actions: list[np.ndarray] = []
+        self.rewards: list[np.ndarray] = []
+        self.before: list[np.ndarray] = []  # compromised before each step, (n_episodes, n_hosts)
+        self.repaired: list[np.ndarray] = []  # unit type that was repaired in it, or NO_TYPE; (n_episodes,)
+        self.reasons: list[list[str]] = []  # why blue did so, where it can tell
+        for _ in range(max_steps):
+            packed = envs.packed_observations
+            actions = act(packed, generator)
+            self.reasons.append(explain(packed) if explain else [""] * n_episodes)
+            _, rewards, _, _, infos = envs.step(actions)
+            self.actions.append(actions)
+            self.rewards.append(rewards)
+            self.before.append(infos["compromised_before"])
+            self.repaired.append(infos["repaired_unit_type"])
+            self.states.append(envs.snapshot())
+        self.returns: np.ndarray = np.sum(self.rewards, axis=0)
+
+    def tell(self, episode: int, why: str = "") -> Story:
+        """One of the episodes."""
+        frames, total = self._takeover(episode), 0.0
+        for step, states in enumerate(self.states):
+            state, action = states[episode], int(self.actions[step][episode])
+            total += float(self.rewards[step][episode])
+            frames.append(
+                Frame(
+                    step=step + 1,
+                    blue=self.scenario.action_name(action),
+                    red=_red_in_words(self.scenario, state),
+                    service_down=bool(state["service_down"]),
+                    reward=round(float(self.rewards[step][episode]), 1),
+                    total=round(total, 1),
+                    fix=self._judge(step, episode),
+                    reason=self.reasons[step][episode],
+                    **_picture(self.scenario, state),
+                )
+            )
+        return Story(why, self.red_agent, self.edition, self.workflow, frames)
+
+    def _takeover(self, episode: int) -> list[Frame]:
+        """What blue takes over, if red played before."""
+        steps, state = int(self.takeovers[episode]), self.start[episode]
+        if not steps:
+            return []
+        return [
+            Frame(
+                step=0,
+                blue=f"takes over after {steps} steps",
+                red=held_in_words(self.scenario, state),
+                service_down=bool(state["service_down"]),
+                reward=0.0,
+                total=0.0,
+                fix=None,
+                **_picture(self.scenario, state),
+            )
+        ]
+
+    def choose(self) -> list[Story]:
+        """The median, the best and the worst episode by return, and the first one with a violation, if there is one."""
+        ranked = np.argsort(self.returns.round(1), kind="stable")  # rewards are tenths: rounding decides no tie
+        chosen = {"median": ranked[len(ranked) // 2], "best": ranked[-1], "worst": ranked[0]}
+        stories = [self.tell(int(episode), why) for why, episode in chosen.items()]
+        first = self.first_violation()
+        return stories + ([self.tell(first, "first violation")] if first is not None else [])
+
+    def first_violation(self) -> int | None:
+        """The first episode in which the workflow is not followed at some step."""
+        for episode in range(len(self.returns)):
+            for step in np.flatnonzero([repaired[episode] != NO_TYPE for repaired in self.repaired]):
+                found = self._judge(int(step), episode)
+                if found is not None and found.verdict == VERDICTS[VIOLATION]:
+                    return episode
+        return None
+
+    def _judge(self, step: int, episode: int) -> Fix | None:
+        action, repaired = int(self.actions[step][episode]), int(self.repaired[step][episode])
+        return judge(self.scenario, self.workflow, action, self.before[step][episode], repaired)
+
+
+def judge(scenario: Scenario, workflow: str, action: int, before: np.ndarray, repaired: int) -> Fix | None:
+    """How an action is judged by a workflow; None if it is no fix or there is no workflow.
+
+    Args:
+        scenario: names and numbers of the challenge.
+        workflow: the order; empty: none.
+        action: blue's.
+        before: hosts compromised before the step; (n_hosts,) bool.
+        repaired: unit type that the action repaired, or NO_TYPE.
+    """
+    fixed = int(fixed_unit_types(scenario)[action])
+    if not workflow or fixed == NO_TYPE:
+        return None
+    compromised = int(before @ (1 << np.arange(len(before))))
+    due = due_type(Workflow.parse(workflow).indices(), type_masks(scenario), compromised)
+    kind = judge_fix(fixed, repaired, due)
+    assert kind != NOT_A_FIX
+    return Fix(scenario.unit_types[fixed], VERDICTS[kind], scenario.unit_types[due] if due != NO_TYPE else "")
+
+
+def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "") -> Story:
+    """A recorded game of genuine CybORG."""
+    if not 0 <= episode < trace.n_episodes:
+        raise UserError(f"episode {episode} is not in {trace.path}; it has 0 to {trace.n_episodes - 1}.")
+    scenario = load_scenario()
+    frames, total = [], 0.0
+    fixed = fixed_unit_types(scenario)
+    before = np.zeros(len(scenario.hosts), bool)
+    tables = compile_tables(scenario, edition or "current")
+    freed = Replayer(trace, scenario).repaired(tables)[episode] if workflow else np.zeros(trace.max_steps, np.int16)
+    foothold = scenario.host_names.index(scenario.red.foothold)
+    for step in range(int(trace["n_steps"][episode])):
+        row = {name: trace[name][episode, step] for name in trace.arrays if trace[name].ndim > 1 and name != "obs0"}
+        action, total = int(row["blue_action"]), total + float(row["reward"])
+        bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(scenario.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
+        exploit = TRACE_EXPLOITS[row["exploit"]] if row["exploit"] >= 0 else ""
+        red = (int(row["red_action"]), int(row["red_target"]), int(row["red_success"]), exploit)
+        names = [[name for bit, name in enumerate(TRACE_DECOYS) if mask >> bit & 1] for mask in row["decoys"].tolist()]
+        frames.append(
+            Frame(
+                step=step + 1,
+                blue=scenario.action_name(action),
+                red=_words(scenario, *red, int(row["exploit_result"]), int(row["detect"])),
+                level=row["priv"].astype(int).tolist(),
+                belief=(bits[:, 2] + 2 * bits[:, 3]).tolist(),
+                activity=(bits[:, 0] + 2 * bits[:, 1]).tolist(),
+                decoys=names,
+                service_down=not row["ot_running"],
+                reward=round(float(row["reward"]), 1),
+                total=round(total, 1),
+                fix=judge(scenario, workflow, action, before, fixed[action] if freed[step] else NO_TYPE),
+            )
+        )
+        before = row["priv"] > 0
+        before[foothold] = False
+    red_agent = TRACE_RED_AGENTS[int(trace["red_agent"][episode])]
+    return Story(f"episode {episode} of {trace.path}", red_agent, edition, workflow, frames)
+
+
+def held_in_words(scenario: Scenario, state: Any) -> str:
+    """What red holds and what that costs per step, by unit type, the dearest first."""
+    privileged, user = int(state["privileged"]), int(state["traced"]) | int(state["untraced"])
+    cost: dict[str, float] = {}
+    for number, host in enumerate(scenario.hosts):
+        if (privileged | user) >> number & 1 and host.name != scenario.red.foothold:
+            cost[host.unit_type] = cost.get(host.unit_type, 0.0) + host.value * (privileged >> number & 1)
+    if state["service_down"]:
+        where = scenario.hosts[scenario.host_names.index(scenario.operational_service.host)].unit_type
+        cost[where] = cost.get(where, 0.0) + scenario.reward.service_down
+    if not cost:
+        return "holds nothing but its foothold"
+    words = [f"{kind} ({price:.1f})" for kind, price in sorted(cost.items(), key=lambda item: (-item[1], item[0]))]
+    return f"holds, with the cost per step: {', '.join(words)}"
+
+
+def _picture(scenario: Scenario, state: Any) -> dict[str, Any]:
+    """Levels, beliefs, activity and decoys of each host."""
+    n = len(scenario.hosts)
+    hosts = np.arange(n)
+    privileged = int(state["privileged"]) >> hosts & 1
+    user = (int(state["traced"]) | int(state["untraced"])) >> hosts & 1
+    packed = int(state["observation"])
+    return {
+        "level": np.where(privileged, 2, user).tolist(),
+        "belief": [packed >> (BITS_PER_HOST * host + 2) & 3 for host in range(n)],
+        "activity": [packed >> (BITS_PER_HOST * host) & 3 for host in range(n)],
+        "decoys": [
+            [decoy.name for bit, decoy in enumerate(scenario.decoys) if int(mask) >> bit & 1]
+            for mask in state["decoys"][:n]
+        ],
+    }
+
+
+def _red_in_words(scenario: Scenario, state: Any) -> str:
+    exploit = scenario.exploits[state["exploit"]].name if state["exploit"] >= 0 else ""
+    move = (int(state["red_action"]), int(state["red_target"]), int(state["red_success"]), exploit)
+    return _words(scenario, *move, int(state["exploit_result"]), int(state["detected"]))
+
+
+def _words(scenario: Scenario, action: int, target: int, success: int, exploit: str, result: int, detected: int) -> str:
+    """Red's move as a sentence without its subject."""
+    if action >= len(RED_ACTIONS):
+        return "does nothing that is allowed"
+    name = RED_ACTIONS[action]
+    if name == "Sleep":
+        return "sleeps"
+    if name == "DiscoverRemoteSystems":
+        return f"sweeps the {scenario.subnet_names[target]} subnet" + _failed(success)
+    host = scenario.host_names[target]
+    if name == "DiscoverNetworkServices":
+        return f"scans {host}" + _failed(success)
+    if name == "PrivilegeEscalate":
+        return f"escalates on {host}" + _failed(success)
+    if name == "Impact":
+        return f"stops the operational service on {host}" + _failed(success)
+    way = f" with {exploit}" if exploit else ""
+    unseen = " unseen" if detected == 0 else ""
+    return f"attacks {host}{way}: {_RESULTS[result]}{unseen}"
+
+
+def _failed(success: int) -> str:
+    assert success in (FAILED, SUCCEEDED, 2)
+    return "" if success == SUCCEEDED else ": in vain"

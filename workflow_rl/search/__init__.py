@@ -1,0 +1,1 @@
+"""GP-UCB over orders, ranking, and executors of trainings: processes, Ray."""

@@ -1,0 +1,148 @@
+"""A training far from its run directory: what is sent there, what it does, and what comes back, all as bytes.
+
+    parcel = pack(task)                       # where the run directory is
+    for kind, value in train_away(parcel):    # anywhere else
+        keep(task, kind, value)               # where the run directory is
+
+The directory that trains is a temporary one. Checkpoints come back now and then, so that a training whose machine was
+lost goes on with them elsewhere; the files of a finished one come back at its end. Nothing of it is code.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.engine.compiled import source_digest
+from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.runs import read_result, write_atomically
+from workflow_rl.search.executor import Task
+from workflow_rl.search.worker import held, train_in
+from workflow_rl.training.policy_file import file_of
+
+PROGRESS, CHECKPOINT, DONE, ERROR, FAILED = "progress", "checkpoint", "done", "error", "failed"  # kinds of messages
+SENT = ("config.json", "events.jsonl", "checkpoint.safetensors")
+CHECKPOINT_FILES = ("events.jsonl", "checkpoint.safetensors")  # in this sequence: later events are made again
+RESULT_FILES = ("events.jsonl", "progress.csv", "policy.safetensors", "result.json")  # the result last
+
+PAUSE_SHARE = 0.05  # of a training's age between two checkpoints: events grow, and so does what would be lost
+
+Message = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A training as it travels: settings, files of its run so far, and the policy to start from.
+
+    ``progress_seconds`` and ``checkpoint_seconds`` say how often it is heard of, ``digest`` which source it needs.
+    """
+
+    config: dict[str, Any]
+    files: dict[str, bytes]
+    start: bytes | None
+    digest: str
+    progress_seconds: float
+    checkpoint_seconds: float
+
+
+def pack(task: Task, progress_seconds: float, checkpoint_seconds: float) -> Parcel | None:
+    """Readies the task's run directory, new or as it was left; None if the training is done."""
+    held(task.path, task.config).close()
+    if read_result(task.path) is not None:
+        return None
+    start = file_of(Path(task.config.warm_start)) if _starts_from_file(task.config) else None
+    try:
+        return Parcel(
+            config_to_json(task.config),
+            {name: (task.path / name).read_bytes() for name in SENT if (task.path / name).exists()},
+            start.read_bytes() if start else None,
+            source_digest(), progress_seconds, checkpoint_seconds,
+        )  # fmt: skip
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror}).") from None
+
+
+def _starts_from_file(config: TrainConfig) -> bool:
+    return config.warm_start not in ("none", "general")
+
+
+def train_away(parcel: Parcel) -> Iterator[Message]:
+    """Trains, and yields messages as the training goes on in a thread; the last one is done, error or failed."""
+    if parcel.digest != source_digest():
+        yield ERROR, "a node has another workflow_rl than the one that searches; install the same on all of them."
+        return
+    with tempfile.TemporaryDirectory(prefix="workflow_rl-", ignore_cleanup_errors=True) as folder:
+        outbox: SimpleQueue[Message] = SimpleQueue()
+        Thread(target=_train, args=(parcel, Path(folder), outbox), daemon=True).start()
+        kind = ""
+        while kind not in (DONE, ERROR, FAILED):
+            kind, value = outbox.get()
+            yield kind, value
+
+
+def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
+    run, config = folder / "run", config_from_json(parcel.config)
+    began = heard = kept = time.monotonic()
+    version = None  # of the checkpoint that the driver has
+
+    def say(event: dict[str, Any]) -> None:
+        nonlocal heard, kept, version
+        now = time.monotonic()
+        if now - heard > parcel.progress_seconds:
+            heard = now
+            outbox.put((PROGRESS, {name: event[name] for name in ("phase", "update", "return", "compliance")}))
+        pause = max(parcel.checkpoint_seconds, PAUSE_SHARE * (now - began)) if parcel.checkpoint_seconds else 0.0
+        if now - kept > pause and _version(run) != version:
+            kept, version = now, _version(run)
+            outbox.put((CHECKPOINT, _read(run, CHECKPOINT_FILES)))
+
+    try:
+        run.mkdir()
+        for name, content in parcel.files.items():
+            (run / name).write_bytes(content)
+        version = _version(run)
+        if parcel.start is not None:
+            (folder / "start.safetensors").write_bytes(parcel.start)
+            config = replace(config, warm_start=str(folder / "start.safetensors"))
+        train_in(run, config, say)
+        outbox.put((DONE, _read(run, RESULT_FILES)))
+    except SimulatorError as error:  # as if this process had died: another one goes on from the checkpoint
+        outbox.put((FAILED, str(error)))
+    except UserError as error:
+        outbox.put((ERROR, str(error)))
+    except Exception as error:
+        outbox.put((FAILED, f"{type(error).__name__}: {error}"))
+
+
+def _version(run: Path) -> int | None:
+    """Changes with each checkpoint; None before the first."""
+    path = run / CHECKPOINT_FILES[-1]
+    return path.stat().st_mtime_ns if path.exists() else None
+
+
+def _read(run: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    return {name: (run / name).read_bytes() for name in names if (run / name).exists()}
+
+
+def keep(task: Task, kind: str, files: dict[str, bytes]) -> dict[str, Any]:
+    """Writes what came back into the task's run directory; returns the result if the training is done."""
+    names = RESULT_FILES if kind == DONE else CHECKPOINT_FILES
+    try:
+        for name in names:
+            if name == "result.json":
+                result = json.loads(files[name]) | {"run": str(task.path)}
+                write_atomically(task.path / name, json.dumps(result, indent=1).encode())
+                return dict(result)
+            if name in files:
+                write_atomically(task.path / name, files[name])
+    except OSError as error:
+        raise UserError(f"{task.path}: cannot go on ({error.strerror or error}).") from None
+    return {}

@@ -1,0 +1,134 @@
+"""Searches as users start and resume them; ParallelWorkflowRLTrainer, under the name of the design documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from workflow_rl.config import SearchConfig, check_jobs
+from workflow_rl.errors import UserError
+from workflow_rl.presets import make_search_config
+from workflow_rl.runs import Run, new_run_directory, read_result, read_search_config
+from workflow_rl.search.executor import Executor
+from workflow_rl.search.finalists import LENGTHS
+from workflow_rl.search.outcome import check_search
+from workflow_rl.search.worker_pool import WorkerPool
+from workflow_rl.search.workflow_search import Say, WorkflowSearch
+
+
+class ParallelWorkflowRLTrainer:
+    """The search with the names of the design documents.
+
+        trainer = ParallelWorkflowRLTrainer(n_envs=200, n_workflows=20)
+        result = trainer.run_workflow_search()
+        print(result["best"])
+
+    Args:
+        n_envs: environments of each training, side by side.
+        n_workflows: evaluations of workflows.
+        train_episodes_per_env: most episodes of each environment; ``max_episodes`` on the command line.
+        compliance_threshold: compliance at which a workflow counts as followed.
+        update_every_steps: steps of each environment between two updates; ``update_steps`` on the command line.
+        jobs: trainings at once; default: one per core.
+        run_dir: where to keep the run; default: a new one under runs/.
+        preset: name of a preset.
+        settings: any other setting of ``workflow-rl search``.
+    """
+
+    def __init__(
+        self,
+        n_envs: int | None = None,
+        n_workflows: int | None = None,
+        train_episodes_per_env: int | None = None,
+        compliance_threshold: float | None = None,
+        update_every_steps: int | None = None,
+        jobs: int | None = None,
+        run_dir: str | Path | None = None,
+        preset: str = "",
+        **settings: Any,
+    ) -> None:
+        named = {
+            "n_envs": n_envs,
+            "n_workflows": n_workflows,
+            "max_episodes": train_episodes_per_env,
+            "compliance_threshold": compliance_threshold,
+            "update_steps": update_every_steps,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        for name in given.keys() & settings.keys():
+            raise UserError(f"{name} is given twice.")
+        self.config = make_search_config(preset, **given, **settings)
+        self._by_room = "in_flight" not in settings
+        self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
+        check_search(self.config)
+
+    def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> dict[str, Any]:
+        """Runs the search; the result is that of ``workflow-rl search --json``.
+
+        Args:
+            say: told about everything that happens.
+            executor: who trains, e.g. a :class:`cluster.RayCluster`, whose room then decides how many evaluations are
+                under way unless ``in_flight`` was given; default: ``jobs`` processes of this machine.
+        """
+        by_room = executor is not None and self._by_room
+        config = replace(self.config, in_flight=0) if by_room else self.config
+        return new_search(config, self.run_dir, executor or self.jobs, say)
+
+
+def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> dict[str, Any]:
+    """Runs a search in a new directory and returns its result.
+
+    Args:
+        config: the settings.
+        path: the directory; default: a new one under runs/.
+        trainers: who trains, or the number of processes of this machine that do.
+        say: told about everything that happens.
+    """
+    with _closing(trainers):
+        check_search(config)
+        _check_room(trainers)
+        return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
+
+
+def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> dict[str, Any]:
+    """Goes on with a search that was interrupted, wherever that was, and returns its result."""
+    with _closing(trainers):
+        read_search_config(path)  # a search at all?
+        if read_result(path) is not None:
+            raise UserError(f"{path} is finished; there is nothing to resume.")
+        _check_room(trainers)
+        return _finish(Run.open_search(path), trainers, say)
+
+
+@contextmanager
+def _closing(trainers: Executor | int) -> Iterator[None]:
+    """Closes an executor that came from outside, also if the search never began."""
+    try:
+        yield
+    finally:
+        if isinstance(trainers, Executor):
+            trainers.close()
+
+
+def _check_room(trainers: Executor | int) -> None:
+    if isinstance(trainers, Executor) and trainers.room < 1:
+        raise UserError("no machine has room for a training; ask for less of each, or add machines.")
+
+
+def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> dict[str, Any]:
+    try:
+        return WorkflowSearch(run, _executor(run, trainers), say).go()
+    finally:
+        run.close()
+
+
+def _executor(run: Run[SearchConfig], trainers: Executor | int) -> Executor:
+    if isinstance(trainers, Executor):
+        return trainers
+    config = run.config
+    width = max(config.in_flight, config.finish * config.finalists * len(LENGTHS)) if config.in_flight else 0
+    most = width * config.replicates  # trainings that can ever be under way
+    return WorkerPool(min(trainers, most) if most else trainers, run.path / "workers.log")

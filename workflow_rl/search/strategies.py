@@ -1,0 +1,344 @@
+"""Search over orders by ask and tell: GP-UCB, and plain strategies to compare it with.
+
+    suggestion = search.suggest(1, pending)[0]      # an order worth an evaluation; pending ones are under way
+    search.observe(suggestion.order, value, error)  # what came out
+
+A suggestion is a function of the items, the settings, what was observed (in whatever sequence) and what is pending:
+nothing else, no clock and no hidden generator, so the same observations give the same suggestions on every machine.
+Larger values are better.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import combinations, permutations
+
+import numpy as np
+import torch
+
+from workflow_rl.config import STRATEGIES
+from workflow_rl.errors import UserError
+from workflow_rl.search.gp import Order, OrderGP, features
+
+MOST_EXHAUSTIVE = 7  # items up to which all orders are compared; 5,040
+MOST_ITEMS = 12
+N_STARTS = 32  # of the local search beyond that
+POOL = 2048  # orders among which several are chosen at once, beyond that
+TIE = 1e-9  # bounds closer than this are equal
+DESIGN_RIDGE = 0.1
+DESIGN = "design: tells the effects of pairs apart"
+
+Value = Callable[..., np.ndarray]  # values of orders, or of their features
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A value of an order, and its standard error."""
+
+    order: Order
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An order to evaluate; what the model says about it, if the strategy has one, and why this one."""
+
+    order: Order
+    mean: float | None
+    sigma: float | None
+    bound: float | None
+    reason: str
+
+
+class OrderSearch(ABC):
+    """Ask and tell.
+
+    Args:
+        items: what is ordered.
+        seed: decides between equals.
+    """
+
+    def __init__(self, items: Sequence[str], seed: int = 0) -> None:
+        self.items, self.seed = tuple(items), seed
+        if seed < 0:
+            raise UserError(f"seed must be at least 0, not {seed}.")
+        if len(set(self.items)) != len(self.items) or not 2 <= len(self.items) <= MOST_ITEMS:
+            raise UserError(f"a search needs 2 to {MOST_ITEMS} different items, not {', '.join(map(str, items))}.")
+        self.observations: list[Observation] = []
+
+    def observe(self, order: Sequence[str], value: float, standard_error: float) -> None:
+        """Tells what came out of an evaluation."""
+        order = tuple(order)
+        if sorted(order) != sorted(self.items):
+            raise UserError(f"{','.join(order)} is not an order of {', '.join(self.items)}.")
+        if not (math.isfinite(value) and math.isfinite(standard_error) and standard_error >= 0):
+            raise UserError(
+                f"value {value} and standard error {standard_error} must be finite, the error not negative."
+            )
+        self.observations.append(Observation(order, float(value), float(standard_error)))
+
+    def suggest(self, k: int = 1, pending: Sequence[Sequence[str]] = ()) -> list[Suggestion]:
+        """Asks for ``k`` orders, to be evaluated at once; fewer if the strategy has no more."""
+        if k < 1:
+            raise UserError(f"the number of suggestions must be at least 1, not {k}.")
+        waiting = [tuple(order) for order in pending]
+        suggestions: list[Suggestion] = []
+        for _ in range(k):
+            suggestion = self._next(waiting)
+            if suggestion is None:
+                break
+            suggestions.append(suggestion)
+            waiting.append(suggestion.order)
+        return suggestions
+
+    @abstractmethod
+    def _next(self, pending: list[Order]) -> Suggestion | None:
+        """One order."""
+
+    def model(self) -> OrderGP:
+        """The process given all observations, whatever the strategy was; sorted, so their sequence does not matter."""
+        found = sorted(self.observations, key=lambda o: (o.order, o.value, o.standard_error))
+        return _fitted(self.items, tuple(found))
+
+
+class GPUCBSearch(OrderSearch):
+    """The order with the highest upper confidence bound, mean + beta * sigma.
+
+    Up to 7 items all orders are compared, beyond that a local search climbs from many starts. Pending orders are
+    conditioned on: they count as observed at their expected values, which leaves the means and lowers sigma there.
+
+    The first ``n_initial`` orders are a design instead: each is the one whose value a sum over pairs would predict
+    worst, so that afterwards the effects of the pairs can be told apart. Without it the bound soon keeps to good
+    orders, which have too much in common to say why they are good.
+
+    >>> search = GPUCBSearch(("a", "b", "c"), beta=2.0, n_initial=2)
+    >>> search.observe(("a", "b", "c"), 1.0, 0.1)
+    >>> search.observe(("c", "b", "a"), 0.0, 0.1)
+    >>> search.suggest(1)[0].order
+    ('b', 'a', 'c')
+
+    Args:
+        items: what is ordered.
+        beta: weight of sigma in the bound.
+        seed: decides between equals.
+        n_initial: orders of the design.
+    """
+
+    def __init__(self, items: Sequence[str], beta: float = 2.0, seed: int = 0, n_initial: int = 6) -> None:
+        super().__init__(items, seed)
+        if not 0 <= beta < math.inf:
+            raise UserError(f"beta must be a number of at least 0, not {beta}.")
+        if n_initial < 0:
+            raise UserError(f"n_initial must be at least 0, not {n_initial}.")
+        self.beta, self.n_initial = beta, n_initial
+
+    def suggest(self, k: int = 1, pending: Sequence[Sequence[str]] = ()) -> list[Suggestion]:
+        """Asks for ``k`` orders; beyond the design, several are chosen from one factorisation."""
+        waiting = [tuple(order) for order in pending]
+        first = min(k, max(1, self.n_initial - len(self.observations) - len(waiting)))
+        found = super().suggest(first, waiting)
+        if k > first:
+            found += self._several(k - first, waiting + [suggestion.order for suggestion in found])
+        return found
+
+    def _several(self, k: int, pending: list[Order]) -> list[Suggestion]:
+        """Orders of highest bound, one after the other: among all, or among those that one climb found best."""
+        model = self.model().with_pending(pending)
+        seen = [observation.order for observation in self.observations]
+        if len(self.items) > MOST_EXHAUSTIVE:
+            orders = self._pool(model, pending, list(dict.fromkeys(sorted(seen))))
+            x = features(orders, self.items)
+        else:
+            orders, x = all_orders(self.items)
+        candidates, suggestions = model.over(x, k), list[Suggestion]()
+        for _ in range(k):
+            rng = np.random.default_rng([self.seed, len(seen) + len(pending)])
+            bounds = candidates.mean + self.beta * candidates.sigma
+            number = _best(bounds, rng)
+            order, mean = orders[number], float(candidates.mean[number])
+            reason = self._reason(order, mean, seen, pending)
+            if seen:
+                known = Suggestion(order, mean, float(candidates.sigma[number]), float(bounds[number]), reason)
+            suggestions.append(known if seen else _plain(order, reason))
+            candidates.choose(number)
+            pending = [*pending, order]
+        return suggestions
+
+    def _pool(self, model: OrderGP, pending: list[Order], starts: list[Order]) -> list[Order]:
+        """The best of all orders that a climb looked at, those with the highest bounds first."""
+        found: dict[Order, float] = {}
+
+        def value(some: Sequence[Order]) -> np.ndarray:
+            bounds = model.upper_bound(some, self.beta)
+            found.update(zip(some, bounds.tolist(), strict=True))
+            return bounds
+
+        climb(value, self.items, np.random.default_rng([self.seed, len(self.observations) + len(pending)]), starts)
+        return sorted(found, key=lambda order: (-found[order], order))[:POOL]
+
+    def _next(self, pending: list[Order]) -> Suggestion:
+        model = self.model().with_pending(pending)
+        rng = np.random.default_rng([self.seed, len(self.observations) + len(pending)])
+        seen = [observation.order for observation in self.observations]
+        design = len(seen) + len(pending) < self.n_initial
+        if design:
+            order = self._highest(lambda some: unpredictability(some, sorted(seen + pending), self.items), rng, [])
+        else:
+            order = self._highest(
+                lambda some: model.upper_bound(some, self.beta), rng, list(dict.fromkeys(sorted(seen)))
+            )
+        if not seen:
+            return Suggestion(order, None, None, None, DESIGN if design else "first: nothing is known yet")
+        mean, sigma = (float(array[0]) for array in model.predict([order]))
+        reason = DESIGN if design else self._reason(order, mean, seen, pending)
+        return Suggestion(order, mean, sigma, mean + self.beta * sigma, reason)
+
+    def _highest(self, value: Value, rng: np.random.Generator, starts: list[Order]) -> Order:
+        """The order of highest value: of all, or as far as climbing gets."""
+        if len(self.items) > MOST_EXHAUSTIVE:
+            return climb(value, self.items, rng, starts)
+        orders, x = all_orders(self.items)
+        return orders[_best(value(x), rng)]
+
+    def _reason(self, order: Order, mean: float, seen: list[Order], pending: list[Order]) -> str:
+        if order in seen or order in pending:
+            return f"again: its bound is still the highest after visit {(seen + pending).count(order)}"
+        if not seen:
+            return "first: nothing is known yet"
+        best = self.model().means_seen().max()
+        return "promising: expected to be better than all seen" if mean > best else "uncertain: it may be the best"
+
+
+class RandomSearch(OrderSearch):
+    """Any order, independently of everything before."""
+
+    def _next(self, pending: list[Order]) -> Suggestion:
+        rng = np.random.default_rng([self.seed, len(self.observations) + len(pending)])
+        return _plain(tuple(self.items[i] for i in rng.permutation(len(self.items))), "random")
+
+
+class RoundRobinSearch(OrderSearch):
+    """All orders in a sequence that the seed decides, and again from its beginning."""
+
+    def _next(self, pending: list[Order]) -> Suggestion:
+        total = math.factorial(len(self.items))
+        rng = np.random.default_rng([self.seed])
+        step = int(rng.integers(total))
+        while math.gcd(step, total) != 1:  # then number -> start + step * number visits each order once
+            step += 1
+        number = int(rng.integers(total)) + step * (len(self.observations) + len(pending))
+        return _plain(nth_order(self.items, number % total), "round-robin")
+
+
+class ExhaustiveSearch(OrderSearch):
+    """Every order once, in lexicographic sequence; then there are no more."""
+
+    def _next(self, pending: list[Order]) -> Suggestion | None:
+        number = len(self.observations) + len(pending)
+        return (
+            None if number >= math.factorial(len(self.items)) else _plain(nth_order(self.items, number), "exhaustive")
+        )
+
+
+def make_search(
+    strategy: str, items: Sequence[str], seed: int = 0, beta: float = 2.0, n_initial: int = 6
+) -> OrderSearch:
+    """The search of that name."""
+    if strategy == "gp-ucb":
+        return GPUCBSearch(items, beta, seed, n_initial)
+    kinds: dict[str, Callable[[Sequence[str], int], OrderSearch]] = {
+        "random": RandomSearch,
+        "round-robin": RoundRobinSearch,
+        "exhaustive": ExhaustiveSearch,
+    }
+    if strategy not in kinds:
+        raise UserError(f"unknown strategy {strategy!r}; allowed: {', '.join(STRATEGIES)}.")
+    return kinds[strategy](items, seed)
+
+
+def nth_order(items: Sequence[str], number: int) -> Order:
+    """Order number ``number`` in lexicographic sequence.
+
+    >>> nth_order("abc", 0), nth_order("abc", 5)
+    (('a', 'b', 'c'), ('c', 'b', 'a'))
+    """
+    left, order = list(items), []
+    for size in range(len(left) - 1, -1, -1):
+        place, number = divmod(number, math.factorial(size))
+        order.append(left.pop(place))
+    return tuple(order)
+
+
+@cache
+def all_orders(items: Order) -> tuple[list[Order], torch.Tensor]:
+    """All orders and their features."""
+    orders = list(permutations(items))
+    return orders, features(orders, items)
+
+
+def unpredictability(orders: Sequence[Order] | torch.Tensor, seen: Sequence[Order], items: Order) -> np.ndarray:
+    """Variance of the value of each order, were values a sum of pair effects, all alike before; (n,).
+
+    With c(order) = 1 and +-1 for each pair: c' (ridge I + sum over seen of c c')^-1 c.
+    """
+
+    def codes(x: torch.Tensor) -> np.ndarray:
+        return np.hstack([np.ones((len(x), 1)), 2 * x.numpy() - 1])
+
+    own = codes(orders if isinstance(orders, torch.Tensor) else features(orders, items))
+    before = codes(features(seen, items)) if seen else np.zeros((0, own.shape[1]))
+    inverse = np.linalg.inv(DESIGN_RIDGE * np.eye(own.shape[1]) + before.T @ before)
+    return np.asarray(np.einsum("ij,jk,ik->i", own, inverse, own))
+
+
+def climb(value: Value, items: Order, rng: np.random.Generator, starts: Sequence[Order] = ()) -> Order:
+    """An order of highest value, by steepest ascent over swaps of two items, from ``starts`` and random orders.
+
+    Args:
+        value: values of orders.
+        items: what is ordered.
+        rng: for the random starts and between equals.
+        starts: where to begin; the best of them are taken.
+    """
+    places = list(combinations(range(len(items)), 2))  # adjacent swaps are among them
+    here = [tuple(items[i] for i in rng.permutation(len(items))) for _ in range(N_STARTS)]
+    if starts:
+        here += [starts[i] for i in np.argsort(-value(list(starts)), kind="stable")[: N_STARTS // 4]]
+    heights = value(here)
+    climbing = list(range(len(here)))
+    while climbing:
+        around = [_swapped(here[i], a, b) for i in climbing for a, b in places]
+        found = value(around).reshape(len(climbing), len(places))
+        best = found.argmax(axis=1)
+        gained = found.max(axis=1) > heights[climbing] + TIE
+        for row, i in enumerate(climbing):
+            if gained[row]:
+                here[i], heights[i] = around[row * len(places) + int(best[row])], found[row, best[row]]
+        climbing = [i for row, i in enumerate(climbing) if gained[row]]
+    return here[_best(heights, rng)]
+
+
+def _swapped(order: Order, a: int, b: int) -> Order:
+    swapped = list(order)
+    swapped[a], swapped[b] = swapped[b], swapped[a]
+    return tuple(swapped)
+
+
+def _best(values: np.ndarray, rng: np.random.Generator) -> int:
+    """Number of the highest value; of one of them if there are several."""
+    return int(rng.choice(np.flatnonzero(values >= values.max() - TIE * max(1.0, float(np.ptp(values))))))
+
+
+def _plain(order: Order, reason: str) -> Suggestion:
+    return Suggestion(order, None, None, None, reason)
+
+
+@lru_cache(maxsize=8)
+def _fitted(items: Order, observations: tuple[Observation, ...]) -> OrderGP:
+    columns = ([getattr(o, name) for o in observations] for name in ("order", "value", "standard_error"))
+    return OrderGP(items, *columns)

@@ -1,0 +1,187 @@
+"""Measured figures, each beside its reference in the same run. Timings are the best of several repeats."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.engine import STATE_DTYPE
+from workflow_rl.engine.compiled import CACHE_VARIABLE
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.step import step_envs
+from workflow_rl.envs.env import CageEnv, CageVectorEnv
+from workflow_rl.errors import UserError
+
+SIZES = (1, 25, 200, 1000, 4096)
+REFERENCE_SIZE = 200
+ROUNDS = 100  # vector steps per timed call: one episode, one reset
+FIRST_STEP = """
+from workflow_rl.envs.env import CageVectorEnv
+envs = CageVectorEnv(200)
+envs.reset(seed=0)
+envs.step([0] * 200)
+"""
+
+Say = Callable[[str], None]
+
+
+def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, say: Say) -> dict[str, Any]:
+    """Steps per second of engine and environments, start-up, memory and, where installed, of genuine CybORG.
+
+    Args:
+        seconds: how long to measure each figure.
+        red_agents: opponents; the last one, by custom the slowest, gives the headline figures.
+        with_cyborg: measure genuine CybORG as well, if csle-cyborg is installed.
+        say: told what is going on.
+    """
+    if not 0.01 <= seconds <= 600:
+        raise UserError(f"the seconds per figure must be from 0.01 to 600, not {seconds}.")
+    by_red: dict[str, dict[str, Any]] = {}
+    for red_agent in red_agents:
+        say(f"environments against {red_agent}")
+        by_red[red_agent] = {
+            "vector_steps_per_s": {str(n): _vector_speed(n, red_agent, seconds) for n in SIZES},
+            "engine_steps_per_s": {str(n): _engine_speed(n, red_agent, seconds) for n in SIZES},
+            "single_env_steps_per_s": _single_speed(red_agent, seconds),
+        }
+    headline = red_agents[-1]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cyborg = None
+    if with_cyborg and importlib.util.find_spec("csle_cyborg") is not None:
+        say(f"genuine CybORG against {headline}")
+        cyborg = cyborg_speed(headline, max(5.0, 5 * seconds))
+    elif with_cyborg:
+        say("genuine CybORG is not installed (extra: cyborg); no ratio")
+    say("start-up")
+    cold, cached = _start_up()
+    vector = by_red[headline]["vector_steps_per_s"][str(REFERENCE_SIZE)]
+    return {
+        "red_agent": headline,
+        **by_red[headline],
+        "by_red_agent": by_red,
+        "cyborg_steps_per_s": cyborg,
+        f"ratio_to_cyborg_at_{REFERENCE_SIZE}": None if cyborg is None else vector / cyborg,
+        "cold_start_s": cold,
+        "cached_start_s": cached,
+        "bytes_per_env": STATE_DTYPE.itemsize,
+        "peak_memory_mb": memory,
+        "machine": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where the figures were measured."""
+    return {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version()}
+
+
+def best_rate(play: Callable[[], int], seconds: float, repeats: int = 5) -> float:
+    """Units per second of the fastest of ``repeats`` runs of ``play``, which returns how many units it did."""
+    play()  # warm-up, compilation included
+    best = 0.0
+    for _ in range(repeats):
+        done, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < seconds / repeats:
+            done += play()
+        best = max(best, done / elapsed)
+    return best
+
+
+def _random_actions(n_envs: int, n_actions: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(n_actions, size=(ROUNDS, n_envs))
+
+
+def _vector_speed(n_envs: int, red_agent: str, seconds: float) -> float:
+    """Through the public API: actions checked, new arrays every step, autoreset every 100 steps."""
+    envs = CageVectorEnv(n_envs, red_agent=red_agent)
+    envs.reset(seed=0)
+    actions = _random_actions(n_envs, envs.scenario.n_actions)
+
+    def play() -> int:
+        for row in actions:
+            envs.step(row)
+        return actions.size
+
+    return best_rate(play, seconds)
+
+
+def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
+    """The compiled loop alone: chance, rules, rewards, float32 observations and autoreset, into the same arrays."""
+    envs = CageVectorEnv(n_envs, red_agent=red_agent)
+    envs.reset(seed=0)
+    game, actions = envs.game, _random_actions(n_envs, envs.scenario.n_actions)
+    outputs = game.outputs()
+
+    def play() -> int:
+        for row in actions:
+            step_envs(game.states, game.tables, game.takeovers, row, ROUNDS, True, *outputs, None, None, None)
+        return actions.size
+
+    return best_rate(play, seconds)
+
+
+def _single_speed(red_agent: str, seconds: float) -> float:
+    env = CageEnv(red_agent=red_agent)
+    env.reset(seed=0)
+    actions = _random_actions(1, env.scenario.n_actions)[:, 0].tolist()
+
+    def play() -> int:
+        env.reset()
+        for action in actions:
+            env.step(action)
+        return len(actions)
+
+    return best_rate(play, seconds)
+
+
+def _start_up() -> tuple[float, float]:
+    """Seconds from the start of a new process to the end of its first step: nothing compiled yet, and cached."""
+    with tempfile.TemporaryDirectory() as directory:
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            environment = os.environ | {CACHE_VARIABLE: directory}
+            subprocess.run([sys.executable, "-c", FIRST_STEP], env=environment, check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+    return times[0], times[1]
+
+
+def cyborg_speed(red_agent: str, seconds: float) -> float:
+    """Steps per second of genuine CybORG behind its own wrapper: uniform blue, whole episodes, resets not timed."""
+    from workflow_rl.envs.cyborg_sim import CyborgGame, load_cyborg
+
+    scenario, callers = load_scenario(), random.getstate()
+    game = CyborgGame(load_cyborg(), red_agent, "sleep", scenario)
+    actions = random.Random(1)
+    steps, elapsed = 0, 0.0
+    try:
+        random.seed(0)
+        while elapsed < seconds:
+            game.wrapper.reset()
+            start = time.perf_counter()
+            for _ in range(ROUNDS):
+                game.wrapper.step(actions.randrange(scenario.n_actions))
+            elapsed += time.perf_counter() - start
+            steps += ROUNDS
+    finally:
+        random.setstate(callers)
+    return steps / elapsed
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor()

@@ -1,0 +1,69 @@
+"""Genuine CybORG measured: start of its processes, and training on it beside the native engine."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any
+
+import torch
+
+from workflow_rl.config import TrainConfig
+from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+from workflow_rl.envs.cyborg_sim import load_cyborg
+from workflow_rl.envs.game import positive_int
+from workflow_rl.errors import UserError
+from workflow_rl.presets import make_config
+from workflow_rl.studies.bench import Say, machine
+from workflow_rl.training.trainer import MAIN, Training
+
+
+def bench_cyborg(processes: int, updates: int, native_updates: int, say: Say) -> dict[str, Any]:
+    """Transitions per second of training on processes of genuine CybORG, and on the native engine, in one run.
+
+    The task is the same for both: a general policy from scratch, as many environments as processes, 100 steps,
+    4 epochs. The native engine is also measured with its usual 200 environments.
+
+    Args:
+        processes: of CybORG.
+        updates: on CybORG, per red agent.
+        native_updates: on the native engine, per red agent.
+        say: told what is going on.
+    """
+    positive_int("the number of processes", processes, 1000)
+    if updates < 1 or native_updates < 1:
+        raise UserError(f"the numbers of updates must be at least 1, not {updates} and {native_updates}.")
+    torch.set_num_threads(1)
+    say(f"start of {processes} processes")
+    load_cyborg()
+    start = time.perf_counter()
+    with closing(CyborgVectorEnv(processes)) as envs:
+        envs.reset(seed=0)
+        figures: dict[str, Any] = {"start_s": time.perf_counter() - start, "processes": processes}
+    for red in ("bline", "meander"):
+        say(f"training on CybORG against {red}, {updates} updates")
+        cyborg = _rate(_config(red, "cyborg", processes), updates)
+        say("training on the native engine")
+        same, usual = (_rate(_config(red, "native", n), native_updates) for n in (processes, 200))
+        figures[red] = {
+            "cyborg_transitions_per_s": cyborg,
+            "native_transitions_per_s": same,
+            "native_200_transitions_per_s": usual,
+            "ratio": same / cyborg,
+            "ratio_200": usual / cyborg,
+        }
+    return figures | {"machine": machine()}
+
+
+def _config(red: str, backend: str, n_envs: int) -> TrainConfig:
+    return make_config("parallel-200", red_agent=red, backend=backend, n_envs=n_envs)
+
+
+def _rate(config: TrainConfig, updates: int) -> float:
+    """Transitions per second after a first update, which compiles."""
+    with closing(Training(config, MAIN, None)) as training:
+        training.step()
+        start = time.perf_counter()
+        for _ in range(updates):
+            training.step()
+        return updates * config.batch / (time.perf_counter() - start)

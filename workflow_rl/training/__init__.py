@@ -1,0 +1,1 @@
+"""Workflows, compliance, the actor-critic, rollouts, PPO and the training loop."""

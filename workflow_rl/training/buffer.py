@@ -1,0 +1,173 @@
+"""ParallelTrajectoryBuffer: the transitions of one batch, their returns, and the sums that a full-batch loss needs.
+
+The clipped loss depends on a batch only through sums. For an input r and an action a, the ratio is the same for all
+transitions that have them; so with S+ and S- the sums of their positive and negative advantages
+
+    sum over transitions of min(ratio * A, clip(ratio) * A) = min(ratio, 1 + clip) * S+ + max(ratio, 1 - clip) * S-
+
+and likewise the value loss needs only the number and the sum of the returns of each input, the entropy only the number.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.training.compliance import EPISODE_DTYPE
+from workflow_rl.training.rollout import Batch, Inputs
+
+
+class Sums(NamedTuple):
+    """What a batch reduces to, by distinct input (rows) and action."""
+
+    plus: np.ndarray  # (rows, n_actions): sum of positive advantages
+    minus: np.ndarray  # (rows, n_actions): sum of negative advantages
+    taken: np.ndarray  # (rows, n_actions): number of transitions
+    returns: np.ndarray  # (rows,): sum of returns
+    squares: float  # sum of squared returns of the whole batch
+
+
+@compiled
+def discounted(
+    rewards: np.ndarray,
+    ended: np.ndarray,
+    values: np.ndarray,
+    final_values: np.ndarray,
+    last_values: np.ndarray,
+    gamma: float,
+    gae_lambda: float,
+    advantages: np.ndarray,
+) -> None:
+    """Generalised advantages that never cross episodes; all arrays (n_envs, n_steps).
+
+        delta_t = r_t + gamma * V_(t+1) - V_t
+        A_t     = delta_t + gamma * gae_lambda * A_(t+1)        A_(t+1) = 0 after the last step of an episode
+
+    With ``gae_lambda`` 1 the returns A_t + V_t are the Monte-Carlo returns. Where an episode ended, V_(t+1) is that of
+    ``final_values``: the value of the observation after its last step, or 0 to cut the future off. ``last_values``
+    (n_envs,) are the values of the observations after the batch, used where it ends in the middle of an episode.
+    """
+    for i in range(rewards.shape[0]):
+        advantage, next_value = 0.0, float(last_values[i])
+        for t in range(rewards.shape[1] - 1, -1, -1):
+            if ended[i, t]:
+                advantage, next_value = 0.0, float(final_values[i, t])
+            delta = rewards[i, t] + gamma * next_value - values[i, t]
+            advantage = delta + gamma * gae_lambda * advantage
+            advantages[i, t] = advantage
+            next_value = float(values[i, t])
+
+
+@compiled
+def add_sums(
+    rows: np.ndarray,
+    actions: np.ndarray,
+    advantages: np.ndarray,
+    returns: np.ndarray,
+    plus: np.ndarray,
+    minus: np.ndarray,
+    taken: np.ndarray,
+    total: np.ndarray,
+) -> float:
+    """Adds the transitions (n_envs, n_steps) to the sums; returns the sum of squared returns."""
+    squares = 0.0
+    for i in range(rows.shape[0]):
+        for t in range(rows.shape[1]):
+            row, action = rows[i, t], actions[i, t]
+            advantage, value = advantages[i, t], returns[i, t]
+            if advantage > 0:
+                plus[row, action] += advantage
+            else:
+                minus[row, action] += advantage
+            taken[row, action] += 1
+            total[row] += value
+            squares += value * value
+    return squares
+
+
+class ParallelTrajectoryBuffer:
+    """Preallocated room for one batch.
+
+    Args:
+        n_envs: environments.
+        n_steps: steps of each.
+        n_actions: number of actions.
+        max_steps: length of an episode.
+        distinct: room for the distinct inputs' distributions; False for rollouts that do not look them up.
+        n_words: words of an input's key.
+    """
+
+    def __init__(
+        self,
+        n_envs: int,
+        n_steps: int = 100,
+        n_actions: int = 145,
+        max_steps: int = 100,
+        distinct: bool = True,
+        n_words: int = 1,
+    ) -> None:
+        self.n_envs, self.n_steps, self.n_actions, shape = n_envs, n_steps, n_actions, (n_envs, n_steps)
+        capacity = n_envs * n_steps
+        slots = 1 << max(4, (2 * capacity - 1).bit_length())
+        self.inputs = Inputs(
+            slots=np.empty(slots if distinct else 1, np.int32),
+            keys=np.empty((capacity, n_words), np.int64),
+            cumulative=np.empty((capacity if distinct else 0, n_actions), np.float32),
+            best=np.empty(capacity if distinct else 0, np.int16),
+            taught=np.zeros(capacity, np.int16),
+        )
+        self.batch = Batch(
+            rows=np.empty(shape, np.int32),
+            actions=np.empty(shape, np.int16),
+            rewards=np.empty(shape, np.float32),
+            alignment=np.empty(shape, np.float32),
+            ended=np.empty(shape, bool),
+        )
+        self.finished = np.zeros(n_envs * (n_steps // max_steps + 1), EPISODE_DTYPE)
+        self.final_room = np.zeros((len(self.finished), n_words), np.int64)
+        self.advantages, self.returns = np.empty(shape), np.empty(shape)
+        self.n_rows = self.n_finished = 0
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Keys of the inputs; (n_rows, n_words) int64."""
+        return self.inputs.keys[: self.n_rows]
+
+    @property
+    def final_keys(self) -> np.ndarray:
+        """Keys of the inputs after the last steps of episodes, by environment and step; (n_finished, n_words) int64."""
+        return self.final_room[: self.n_finished]
+
+    def finished_episodes(self) -> np.ndarray:
+        """The episodes that ended in this batch, of EPISODE_DTYPE."""
+        return self.finished[: self.n_finished].copy()
+
+    def compute_returns(
+        self, values: np.ndarray, final_values: np.ndarray, last_values: np.ndarray, gamma: float, gae_lambda: float
+    ) -> None:
+        """Fills advantages and returns from the total rewards and from values in reward units.
+
+        Args:
+            values: of the rows, (n_rows,).
+            final_values: of :attr:`final_keys`, (n_finished,); zeros cut the future off.
+            last_values: of the inputs after the batch, (n_envs,).
+            gamma: discount.
+            gae_lambda: of the generalised advantages.
+        """
+        total = self.batch.rewards.astype(np.float64) + self.batch.alignment
+        by_step = values.astype(np.float64)[self.batch.rows]
+        finals = np.zeros(total.shape)
+        finals[self.batch.ended] = final_values
+        discounted(total, self.batch.ended, by_step, finals, last_values, gamma, gae_lambda, self.advantages)
+        np.add(self.advantages, by_step, out=self.returns)
+
+    def sums(self, advantages: np.ndarray, returns: np.ndarray, dtype: type = np.float32) -> Sums:
+        """Reduces the batch; ``advantages`` and ``returns`` as the loss uses them, (n_envs, n_steps)."""
+        shape = (self.n_rows, self.n_actions)
+        plus: np.ndarray = np.zeros(shape, dtype)
+        minus, taken = np.zeros_like(plus), np.zeros_like(plus)
+        total: np.ndarray = np.zeros(self.n_rows, dtype)
+        squares = add_sums(self.batch.rows, self.batch.actions, advantages, returns, plus, minus, taken, total)
+        return Sums(plus, minus, taken, total, squares)

@@ -1,0 +1,324 @@
+"""How well a network defends and follows its workflows, on fresh episodes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
+from workflow_rl.engine.network import parse_red_agents
+from workflow_rl.envs.backends import NATIVE, Backend, make_envs
+from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
+from workflow_rl.envs.game import check_seed
+from workflow_rl.envs.takeover import takeovers_of
+from workflow_rl.envs.views import full_actions
+from workflow_rl.errors import UserError
+from workflow_rl.training.collectors import (
+    ENVIRONMENTS,
+    POLICY,
+    Collector,
+    PlainCollector,
+    derive_seeds,
+    workflow_codes,
+)
+from workflow_rl.training.compliance import EPISODE_DTYPE, Obedience
+from workflow_rl.training.limits import limit_of
+from workflow_rl.training.policy_file import PolicyFile, check_edition, load_policy
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.workflow import Workflow, all_workflows
+
+Play = Callable[[ParallelOrderConditionedPPO, tuple[Workflow, ...], Progress], tuple[np.ndarray, np.ndarray]]
+"""From policy and workflow (or none) to the finished episodes (n_episodes,) and rewards (n_episodes, max_steps)."""
+
+
+@dataclass(frozen=True)
+class FreshGames:
+    """Which games to play; the fields are those of :func:`workflow_rl.training.evaluation.evaluate_network`."""
+
+    red_agent: str
+    edition: str
+    n_episodes: int
+    max_steps: int
+    seed: int
+    purpose: tuple[int, ...]
+    greedy: bool
+    takeover: str = "0"
+
+    @contextmanager
+    def players(self, backend: Backend) -> Iterator[Play]:
+        """A function that plays all the games on the backend."""
+        if backend.name == "native":
+            yield self._play_native
+            return
+        n_envs = min(backend.jobs, self.n_episodes)
+        envs = make_envs(
+            backend, n_envs, red_agent=self._reds(np.arange(n_envs)), edition=self.edition, max_steps=None,
+            takeover=takeovers_of(self.takeover, np.arange(n_envs)),
+        )  # fmt: skip
+        with closing(envs):
+            yield lambda ppo, workflows, progress: self._play_cyborg(envs, ppo, workflows, progress)
+
+    def _reds(self, episodes: np.ndarray) -> list[str]:
+        """Opponents of some episodes."""
+        names = parse_red_agents(self.red_agent)
+        return [names[episode % len(names)] for episode in episodes.tolist()]
+
+    def _play_native(
+        self, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
+    ) -> tuple[np.ndarray, np.ndarray]:
+        collector = Collector(
+            self.n_episodes, self.max_steps, self.max_steps, self.red_agent, self.edition, workflows, 0.0, self.seed,
+            self.purpose, self.greedy, ppo.view, takeover=self.takeover,
+        )  # fmt: skip
+        buffer = collector.collect(ppo)
+        progress(self.n_episodes)
+        return buffer.finished_episodes(), buffer.batch.rewards
+
+    def _play_cyborg(
+        self, envs: object, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As many games at a time as there are environments; each has seeds of its own, so grouping is no matter."""
+        config = replace(
+            ppo.config, update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0, imitate_updates=0,
+        )  # fmt: skip
+        collector = PlainCollector(envs, config, workflows, self.greedy, row_by_row=True)
+        seeds = derive_seeds(self.seed, (*self.purpose, ENVIRONMENTS), self.n_episodes)
+        generators = derive_seeds(self.seed, (*self.purpose, POLICY), self.n_episodes)
+        episodes = np.zeros(self.n_episodes, EPISODE_DTYPE)
+        rewards = np.zeros((self.n_episodes, self.max_steps), np.float32)
+        n_envs = len(collector.episodes)
+        for first in range(0, self.n_episodes, n_envs):
+            rows = (
+                np.arange(first, first + n_envs) % self.n_episodes
+            )  # the last group is filled up with the first games
+            collector.start(seeds[rows], generators[rows], self._reds(rows), takeovers_of(self.takeover, rows))
+            played = collector.collect(ppo).batch.rewards
+            kept = min(n_envs, self.n_episodes - first)
+            episodes[rows[:kept]], rewards[rows[:kept]] = collector.episodes[:kept], played[:kept]
+            progress(kept)
+        return episodes, rewards
+
+
+@dataclass(frozen=True)
+class WorkflowCell:
+    """Figures of a network on fresh episodes of one workflow."""
+
+    mean_return: float
+    standard_error: float
+    obedience: Obedience
+    returns: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures over all workflows of a network; the key is None for a general policy.
+
+    ``obedience`` pools the episodes of all workflows; for a general policy repairs and idle fixes are what counts.
+    """
+
+    obedience: Obedience
+    by_workflow: dict[Workflow | None, WorkflowCell]
+    episode_returns: np.ndarray  # (n_episodes,): mean over workflows, which share the chance of the environment
+    episode_sums: dict[str, np.ndarray]  # the same over the first so many steps
+
+    @property
+    def mean_return(self) -> float:
+        """Mean return."""
+        return float(np.mean([cell.mean_return for cell in self.by_workflow.values()]))
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean return."""
+        return cell_of(self.episode_returns).standard_error
+
+    @property
+    def worst(self) -> Obedience:
+        """That of the workflow which is followed worst."""
+        each = [cell.obedience for cell in self.by_workflow.values()]
+        return min(each, key=lambda one: (one.shown, one.compliance or 0.0, one.kept or 0.0))
+
+    def follows(self, threshold: float) -> bool:
+        """Is every workflow followed?"""
+        return all(cell.obedience.follows(threshold) for cell in self.by_workflow.values())
+
+
+def evaluate_network(
+    ppo: ParallelOrderConditionedPPO,
+    workflows: tuple[Workflow, ...],
+    red_agent: str,
+    edition: str,
+    n_episodes: int,
+    max_steps: int,
+    seed: int,
+    purpose: tuple[int, ...],
+    greedy: bool = False,
+    lengths: Sequence[int] = (),
+    backend: Backend = NATIVE,
+    progress: Progress = lambda _: None,
+    takeover: str = "0",
+) -> Evaluation:
+    """Plays ``n_episodes`` fresh games of each workflow (of none: of a general policy).
+
+    Args:
+        ppo: the policy; its codes are those of ``workflows``.
+        workflows: what to evaluate; environment chance is the same for each of them.
+        red_agent: the opponent.
+        edition: the rules.
+        n_episodes: games of each workflow.
+        max_steps: length of a game.
+        seed: of the games, and
+        purpose: further numbers that keep them apart from others of the same seed.
+        greedy: play the most probable action.
+        lengths: also give returns over the first so many steps.
+        backend: where to play: the compiled rollout, or genuine CybORG.
+        progress: told how many more of the ``n_episodes`` are done.
+        takeover: steps that red plays before.
+    """
+    cells: dict[Workflow | None, WorkflowCell] = {}
+    played: list[np.ndarray] = []
+    mean_sums = np.zeros((n_episodes, max_steps))
+    games = FreshGames(red_agent, edition, n_episodes, max_steps, seed, purpose, greedy, takeover)
+    share = max(1, len(workflows))
+    with games.players(backend) as play:
+        for number, workflow in enumerate(workflows or (None,)):
+            chosen = (workflow,) if workflow else ()
+            episodes, rewards = play(_with_code(ppo, number), chosen, lambda done: progress(done / share))
+            sums = np.cumsum(rewards, axis=1, dtype=np.float64)
+            mean_sums += sums / share
+            played.append(episodes)
+            cells[workflow] = _cell(episodes, sums, lengths)
+    obedience = Obedience.of(np.concatenate(played))
+    by_length = {str(length): mean_sums[:, length - 1] for length in lengths}
+    return Evaluation(obedience, cells, mean_sums[:, -1], by_length)
+
+
+def _cell(episodes: np.ndarray, sums: np.ndarray, lengths: Sequence[int]) -> WorkflowCell:
+    """Figures of finished episodes; ``sums`` are those of their rewards up to each step."""
+    return WorkflowCell(
+        mean_return=float(episodes["total"].mean()),
+        standard_error=float(episodes["total"].std(ddof=1) / np.sqrt(len(episodes))),
+        obedience=Obedience.of(episodes),
+        returns={str(length): cell_of(sums[:, length - 1]) for length in lengths},
+    )
+
+
+def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderConditionedPPO:
+    """The same policy, with only one of its workflows' codes."""
+    one = copy.copy(ppo)
+    one.codes = ppo.codes[number : number + 1]
+    return one
+
+
+def evaluate_workflow_policy(
+    path: Path,
+    red_agent: str,
+    edition: str,
+    n_episodes: int,
+    max_steps: int,
+    seed: int,
+    purpose: tuple[int, ...],
+    backend: Backend = NATIVE,
+    takeover: str = "0",
+) -> WorkflowCell:
+    """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_network`."""
+    policy = load_policy(path)
+    workflows = workflows_of_policy(policy, "")
+    ppo = learner_of(policy, workflows)
+    found = evaluate_network(
+        ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend, takeover=takeover
+    )
+    return next(iter(found.by_workflow.values()))
+
+
+def evaluate_policy_file(
+    path: Path,
+    red_agents: Sequence[str],
+    edition: str,
+    n_episodes: int,
+    seed: int,
+    greedy: bool,
+    workflow: str,
+    progress: Progress,
+    backend: Backend = NATIVE,
+    takeover: str = "0",
+) -> dict[str, Any]:
+    """Evaluates a trained policy against each red agent; see :func:`evaluation.evaluate_table` for the form.
+
+    ``obedience`` has the fields of :class:`Obedience` for each red agent; absent for a general policy.
+    """
+    check_episodes(n_episodes)
+    check_seed(seed)
+    policy = load_policy(path)
+    check_edition(policy, edition)
+    greedy = greedy or policy.greedy
+    workflows = workflows_of_policy(policy, workflow)
+    if backend.name == "cyborg" and len(workflows) > 1:
+        raise UserError(
+            "the policy follows any workflow: say which one with --workflow; on CybORG all would take hours."
+        )
+    ppo = learner_of(policy, workflows)
+    returns: dict[str, np.ndarray] = {}
+    obedience: dict[str, Any] = {}
+    for red in dict.fromkeys(red_agents):
+        found = evaluate_network(
+            ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS,
+            backend, progress, takeover,
+        )  # fmt: skip
+        returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
+        obedience[red] = asdict(found.obedience)
+    about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
+    table: dict[str, Any] = about | table_of(returns) | ({"obedience": obedience} if workflows else {})
+    if len(workflows) == 1:
+        table["limits"] = {
+            red: {n: limit_of(str(workflows[0]), red, edition, takeover, int(n)) for n in cells}
+            for red, cells in table["cells"].items()
+        }
+    return table
+
+
+def network_policy(path: Path, workflow: str, edition: str = "") -> Policy:
+    """The network of a file or run as a policy of packed observations, or of memories if it needs them.
+
+    Args:
+        path: file or run.
+        workflow: for a universal one.
+        edition: refuse a policy of another one; empty: any.
+    """
+    policy = load_policy(path)
+    if edition:
+        check_edition(policy, edition)
+    view = policy.view
+    ppo = learner_of(policy, workflows_of_policy(policy, workflow if policy.universal else "")[:1])
+
+    def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        seen = packed["observation"] if view.tracks and not view.remembers else packed
+        probabilities = ppo.probabilities(view.keys(seen))
+        drawn = generator.random(len(packed))[:, None]
+        cumulative = probabilities.cumsum(axis=1)
+        actions: np.ndarray = (cumulative <= drawn * cumulative[:, -1:]).sum(axis=1)
+        actions = probabilities.argmax(axis=1) if policy.greedy else actions
+        return full_actions(packed, actions) if view.actions == "host-decoy" else actions
+
+    return Defender(act) if view.tracks else act
+
+
+def learner_of(policy: PolicyFile, workflows: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
+    """The network with the codes of some workflows, as evaluations want it."""
+    view, guarded = policy.view, policy.net.guard is not None
+    config = TrainConfig(device="cpu", view=view.observation, actions=view.actions, guard=guarded)
+    return ParallelOrderConditionedPPO(config, workflow_codes(workflows), policy.net)
+
+
+def workflows_of_policy(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
+    """The workflows to evaluate: the policy's own, the one asked for, or all."""
+    if policy.universal:
+        return (Workflow.parse(workflow),) if workflow else all_workflows()
+    if workflow and (not policy.workflow or Workflow.parse(workflow) != Workflow.parse(policy.workflow)):
+        raise UserError(f"the policy follows {policy.workflow or 'no workflow'}, not {workflow}.")
+    return (Workflow.parse(policy.workflow),) if policy.workflow else ()

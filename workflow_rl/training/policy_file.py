@@ -1,0 +1,118 @@
+"""A trained policy as one small file: weights in safetensors, what it is for as JSON. Loading executes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.envs.views import PLAIN, View
+from workflow_rl.errors import UserError
+from workflow_rl.runs import read_tensors, write_tensors
+from workflow_rl.training.actor_critic import OrderConditionedActorCritic
+from workflow_rl.training.guard import make_guard
+
+FORMAT = "workflow_rl policy 2"
+FORMER = "workflow_rl policy 1"  # the same but for what obedience was: only policies without a workflow are read
+_SIZES = ("n_bits", "n_code", "n_actions", "hidden")
+_ABOUT = ("workflow", "universal", "red_agent", "edition")
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """A network and what it was trained for."""
+
+    net: OrderConditionedActorCritic
+    workflow: str
+    universal: bool
+    red_agent: str
+    edition: str
+    view: View = PLAIN
+    greedy: bool = False  # meant to be played with its most probable actions
+    takeover: str = "0"  # of the games that it was trained on
+
+
+def save_policy(path: Path, policy: PolicyFile) -> None:
+    """Writes the policy atomically."""
+    write_tensors(path, *policy_content(policy))
+
+
+def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Weights and description, as they go into the file."""
+    sizes = {name: getattr(policy.net, name) for name in _SIZES}
+    about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy", "takeover")}
+    seen = {"view": policy.view.observation, "actions": policy.view.actions}
+    arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
+    guard = policy.net.guard
+    guarded = {"guard": {name: array.tolist() for name, array in guard._asdict().items()} if guard else None}
+    return arrays, {"format": FORMAT} | sizes | about | seen | guarded
+
+
+def file_of(path: Path) -> Path:
+    """The policy's file, where ``path`` is one or a run directory."""
+    if not path.is_dir():
+        return path
+    if not (path / "policy.safetensors").exists():
+        raise UserError(f"{path} holds no trained policy (policy.safetensors is missing).")
+    return path / "policy.safetensors"
+
+
+def load_policy(path: Path) -> PolicyFile:
+    """Reads a policy file, or the policy of a run directory."""
+    path = file_of(path)
+    arrays, meta = read_tensors(path)
+    known = isinstance(meta, dict) and meta.get("format") in (FORMAT, FORMER)
+    if not known or not all(name in meta for name in (*_SIZES, *_ABOUT)):
+        raise UserError(f"{path}: not a policy file.")
+    if meta["format"] == FORMER and (meta["workflow"] or meta["universal"]):
+        raise UserError(
+            f"{path}: trained by an earlier version to follow a workflow, where fixes that repaired nothing counted as "
+            "compliance; train it again."
+        )
+    sizes = {name: meta[name] for name in _SIZES}
+    if not all(isinstance(size, int) and 0 <= size <= 4096 for size in sizes.values()):
+        raise UserError(f"{path}: damaged, impossible sizes {sizes}.")
+    net = OrderConditionedActorCritic(**sizes)
+    wanted = {name: tuple(value.shape) for name, value in net.state_dict().items()}
+    found = {name: array.shape for name, array in arrays.items()}
+    if wanted != found:
+        name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
+        raise UserError(f"{path}: weights {name!r} have the shape {found.get(name)}, not {wanted.get(name)}.")
+    try:
+        view = View(meta.get("view", PLAIN.observation), meta.get("actions", PLAIN.actions))  # older files have none
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    if (net.n_bits, net.n_actions) != (view.n_bits, view.n_actions) or net.n_code not in (0, 25):
+        shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
+        raise UserError(f"{path}: a policy of {shape} does not fit the {view}.")
+    if meta.get("guard"):
+        if not net.n_code:
+            raise UserError(f"{path}: damaged, a policy without a workflow has nothing to guard.")
+        net.guard = make_guard(load_scenario(), view)
+    net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+    about = {name: meta[name] for name in _ABOUT}
+    about |= {"greedy": meta.get("greedy", False), "takeover": meta.get("takeover", "0")}  # older files have none
+    _check_about(path, about, net.n_code)
+    return PolicyFile(net, **about, view=view)
+
+
+def _check_about(path: Path, about: dict[str, Any], n_code: int) -> None:
+    """Refuses a description that makes no sense."""
+    kinds = {"workflow": str, "universal": bool, "red_agent": str, "edition": str, "greedy": bool, "takeover": str}
+    for name, kind in kinds.items():
+        if not isinstance(about[name], kind):
+            raise UserError(f"{path}: damaged, {name} is {about[name]!r}.")
+    if about["edition"] not in load_scenario().editions:
+        raise UserError(f"{path}: made for an unknown edition, {about['edition']!r}.")
+    if (n_code > 0) != (about["universal"] or about["workflow"] != ""):
+        raise UserError(f"{path}: damaged, its network and its workflow do not fit.")
+
+
+def check_edition(policy: PolicyFile, edition: str) -> None:
+    """Refuses to play a policy by other rules than those it was trained for."""
+    if policy.edition != edition:
+        raise UserError(f"the policy was trained for the {policy.edition} edition, not for the {edition} one.")

@@ -1,0 +1,217 @@
+"""One compiled loop for a whole rollout: engine, policy and compliance, the network evaluated once per distinct input.
+
+During a rollout the policy is fixed and blue's input is some bits and a workflow, so inputs repeat. The first time that
+an input occurs, the actor is evaluated and its distribution kept in a row; afterwards it is looked up. Environments do
+not depend on each other, so each plays all its steps in one go.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from workflow_rl.engine.bits import wide, word
+from workflow_rl.engine.chance import mix, sample
+from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.state import State, compromised_hosts
+from workflow_rl.engine.step import begin_one, step_one
+from workflow_rl.envs.memory import Memory, begin, full_action, remember, write_bits
+from workflow_rl.training.actor import Actor, evaluate_actor
+from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
+from workflow_rl.training.guard import Guard, block
+from workflow_rl.training.keys import EMPTY, KEY_BITS, find
+
+GOLDEN = 0x9E3779B97F4A7C15
+SCALE = 2.0**-53
+
+
+class Inputs(NamedTuple):
+    """The distinct inputs of a rollout, found by an open hash table."""
+
+    slots: np.ndarray  # (2**k,) int32: row, or EMPTY
+    keys: np.ndarray  # (capacity, n_words) int64: key of each row
+    cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
+    best: np.ndarray  # (capacity,) int16: the most probable action
+    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, where it chose
+
+
+class Batch(NamedTuple):
+    """What a rollout records; (n_envs, n_steps) each."""
+
+    rows: np.ndarray  # int32: row of the input the action was chosen from
+    actions: np.ndarray  # int16: as the view numbers them
+    rewards: np.ndarray  # float32: of the environment
+    alignment: np.ndarray  # float32
+    ended: np.ndarray  # bool: the episode ended with this step
+
+
+class World(NamedTuple):
+    """What goes on from batch to batch, changed in place; (n_envs,) each but for the tables."""
+
+    states: np.ndarray  # of STATE_DTYPE
+    tables: np.ndarray  # (1,) of TABLES_DTYPE
+    takeovers: np.ndarray  # (n_envs, 3) int32, see begin_one
+    generators: np.ndarray  # uint64: the policy's own chance
+    memories: np.ndarray  # of MEMORY_DTYPE; (1,) and left alone if none is kept
+    episodes: np.ndarray  # of EPISODE_DTYPE: running counts
+
+
+class Found(NamedTuple):
+    """What a rollout writes."""
+
+    inputs: Inputs  # cleared and filled
+    batch: Batch
+    finished: np.ndarray  # of EPISODE_DTYPE, with room for every episode that can end
+    final_keys: np.ndarray  # (as many, n_words) int64: key of the input after the last step of each
+    violations: np.ndarray  # (n_types, n_types) int64, added to: repaired type, type that was due
+
+
+class Task(NamedTuple):
+    """What the rollout needs to know beside the weights."""
+
+    workflows: np.ndarray  # (n_envs,) int16: number of each environment's workflow in `orders`
+    orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
+    masks: np.ndarray  # (n_types,) int64: hosts of each unit type
+    fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action is meant to fix, -1 for none
+    max_steps: int
+    alignment_lambda: float
+    potential: bool  # it rewards the change of the rate instead of punishing violations
+    greedy: bool
+    tracks: bool  # the memory (memory.py) is kept up
+    remembers: bool  # and is the input; else the observation
+    host_decoy: bool  # actions are those of the host-decoy view, else all of them
+    taught: bool  # the actions stand in the batch already: a teacher's
+    guarded: bool  # fixes that look out of order are taken away
+    guard: Guard
+
+
+@compiled
+def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
+    """Row of ``key`` (n_words,); if it is new, it gets row ``n_rows``."""
+    slot = find(inputs.slots, inputs.keys, key)
+    if inputs.slots[slot] == EMPTY:
+        inputs.slots[slot] = n_rows
+        for i in range(key.shape[0]):
+            inputs.keys[n_rows, i] = key[i]
+        return n_rows
+    return wide(inputs.slots[slot])
+
+
+@compiled
+def accumulate(inputs: Inputs, row: int) -> None:
+    """Turns the probabilities of a row into running sums and notes the most probable action."""
+    line = inputs.cumulative[row]
+    best = 0
+    for j in range(line.shape[0]):
+        if line[j] > line[best]:
+            best = j
+    inputs.best[row] = best
+    total = np.float32(0)
+    for j in range(line.shape[0]):
+        total += line[j]
+        line[j] = total
+
+
+@compiled
+def write_key(s: State, memory: Memory, task: Task, high: int, key: np.ndarray) -> None:
+    """The policy's input as a key: the memory or the observation, and the number of the workflow, shifted."""
+    if task.remembers:
+        write_bits(memory, key)
+    else:
+        key[0] = s.observation
+    key[0] |= high
+
+
+@compiled
+def new_row(inputs: Inputs, row: int, actor: Actor, task: Task, key: np.ndarray, hidden: np.ndarray) -> None:
+    """Fills the row of an input that occurs for the first time."""
+    evaluate_actor(actor, key, inputs.cumulative[row], hidden)
+    if task.guarded:
+        block(inputs.cumulative[row], task.guard, task.orders[key[0] >> KEY_BITS], key[0])
+    accumulate(inputs, row)
+
+
+@compiled
+def choose(line: np.ndarray, u: float) -> int:
+    """The first action whose running sum exceeds ``u`` times the whole, by bisection."""
+    level = np.float32(u * line[line.shape[0] - 1])
+    low, high = 0, line.shape[0] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if line[middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
+def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, int]:
+    """Plays ``found.batch.rows.shape[1]`` steps of every environment with the actor's policy, or the given actions.
+
+    Returns the number of distinct inputs and of episodes that ended.
+    """
+    inputs, batch, t = found.inputs, found.batch, world.tables[0]
+    hidden = np.empty((2, actor.second.shape[0]), np.float32)
+    key = np.zeros(inputs.keys.shape[1], np.int64)
+    inputs.slots[:] = EMPTY
+    n_rows, n_finished = 0, 0
+    for i in range(world.states.shape[0]):
+        s, episode, memory = world.states[i], world.episodes[i], world.memories[i if task.tracks else 0]
+        order = task.orders[task.workflows[i]]
+        high = wide(task.workflows[i]) << KEY_BITS
+        for step in range(batch.rows.shape[1]):
+            write_key(s, memory, task, high, key)
+            row = find_row(inputs, key, n_rows)
+            if row == n_rows:
+                new_row(inputs, row, actor, task, key, hidden)
+                n_rows += 1
+            world.generators[i] += word(GOLDEN)
+            u = wide(mix(world.generators[i]) >> word(11)) * SCALE
+            chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
+            if task.taught:
+                chosen = wide(batch.actions[i, step])
+                inputs.taught[row] = chosen
+            action = full_action(memory, chosen) if task.host_decoy else chosen
+            due = due_type(order, task.masks, compromised_hosts(s, t))
+            fixed = wide(task.fixed_type[action])
+            batch.rows[i, step], batch.actions[i, step] = row, chosen
+            reward = step_one(s, t, action, sample(s)) / 10.0
+            repaired = fixed if s.repaired else NO_TYPE
+            bonus = count_fix(episode, found.violations, fixed, repaired, due, task.alignment_lambda, task.potential)
+            episode.total += reward
+            episode.alignment += bonus
+            batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
+            batch.ended[i, step] = s.step == task.max_steps
+            if task.tracks:
+                remember(memory, action, s.observation)
+            if batch.ended[i, step]:
+                episode.env = i
+                found.finished[n_finished] = episode
+                write_key(s, memory, task, high, found.final_keys[n_finished])
+                n_finished += 1
+                start_episode(episode)
+                begin_one(s, t, world.takeovers[i])
+                if task.tracks:
+                    begin(memory, s.observation)
+    return n_rows, n_finished
+
+
+@compiled
+def sample_actions(probabilities: np.ndarray, generators: np.ndarray) -> np.ndarray:
+    """One action per environment by the same rule as in :func:`rollout`.
+
+    Args:
+        probabilities: (n_envs, n_actions) float32, turned into running sums.
+        generators: (n_envs,) uint64, changed in place.
+    """
+    actions = np.empty(probabilities.shape[0], np.int64)
+    for i in range(probabilities.shape[0]):
+        total = np.float32(0)
+        for j in range(probabilities.shape[1]):
+            total += probabilities[i, j]
+            probabilities[i, j] = total
+        generators[i] += word(GOLDEN)
+        actions[i] = choose(probabilities[i], wide(mix(generators[i]) >> word(11)) * SCALE)
+    return actions

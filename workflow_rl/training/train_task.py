@@ -1,0 +1,72 @@
+"""What a training is asked to do: whether it can be, and from which policy it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from workflow_rl.config import TrainConfig, is_incident, parse_takeover
+from workflow_rl.engine.network import check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.envs.backends import Backend, check_backend
+from workflow_rl.envs.views import View
+from workflow_rl.errors import UserError
+from workflow_rl.training.collectors import workflows_of
+from workflow_rl.training.policy_file import PolicyFile, load_policy
+
+
+def check_task(config: TrainConfig) -> None:
+    """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
+    scenario = load_scenario()
+    n_reds = len(parse_red_agents(config.red_agent))
+    for name in ("n_envs", "n_eval_episodes"):
+        if getattr(config, name) < n_reds:
+            raise UserError(f"{name} {getattr(config, name)} is too small for {n_reds} red agents; each needs one.")
+        if getattr(config, name) < len(parse_takeover(config.takeover)):
+            raise UserError(
+                f"{name} {getattr(config, name)} is too small for {len(parse_takeover(config.takeover))} takeovers; "
+                "each needs one."
+            )
+    check_choice("edition", config.edition, scenario.editions)
+    check_backend(Backend(config.backend, config.cyborg_path), config.edition)
+    if config.workflow and config.universal:
+        raise UserError("give either one workflow or --universal, not both.")
+    n_workflows = len(workflows_of(config))
+    if config.n_envs < n_workflows:
+        raise UserError(f"n_envs {config.n_envs} is too small for {n_workflows} workflows; each needs an environment.")
+    if config.warm_start != "none" and not config.conditioned:
+        raise UserError("a warm start needs a workflow (--workflow or --universal).")
+    if config.warm_start not in ("none", "general"):
+        base, view = _warm_start(config), View(config.view, config.actions)
+        if base.view != view:
+            raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
+        if base.net.hidden != config.hidden:
+            raise UserError(
+                f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
+            )
+    if config.greedy and config.conditioned:
+        raise UserError("--greedy is for policies without a workflow: compliance is confirmed for drawn actions.")
+    if config.improve_rounds and (config.conditioned or not config.imitate_updates):
+        raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
+    if config.imitate_updates and config.view != "memory":
+        raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
+    if config.imitate_updates and config.guard:
+        raise UserError("the expert knows no order, so that the guard would take its actions away; use --no-guard.")
+    if config.improve_rounds and is_incident(config.takeover):
+        raise UserError("paired games improve the expert for the challenge alone; leave --takeover out.")
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
+
+
+def _warm_start(config: TrainConfig) -> PolicyFile:
+    if config.warm_start.partition(":")[0] == "universal":
+        raise UserError(
+            "warm_start 'universal' is gone: no trained policies come along any more, for they obeyed by a definition "
+            "that could be met without repairing anything; use none, general, or a policy of your own."
+        )
+    path = Path(config.warm_start)
+    if not path.exists():
+        kinds = "none, general, or the path of a run or policy file"
+        raise UserError(f"unknown warm_start {config.warm_start!r}; allowed: {kinds}.")
+    return load_policy(path)

@@ -1,0 +1,80 @@
+"""Workflow: an order of unit types, highest priority first, and all there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, permutations
+
+import numpy as np
+
+from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.errors import UserError
+
+
+@dataclass(frozen=True, order=True)
+class Workflow:
+    """A permutation of the unit types.
+
+    >>> workflow = Workflow.parse("user,op_server,enterprise,op_host,defender")
+    >>> workflow.order[0], workflow.rank("enterprise")
+    ('user', 2)
+    >>> workflow.one_hot().reshape(5, 5).sum(axis=1).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    >>> workflow.kendall_distance(Workflow.parse("op_server,user,enterprise,op_host,defender"))
+    1
+    """
+
+    order: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        types = unit_types()
+        for name in self.order:
+            if name not in types:
+                raise UserError(f"unknown unit type {name!r} in the workflow; allowed: {', '.join(types)}.")
+        repeated = [f"{name!r} appears {n} times" for name in types if (n := self.order.count(name)) > 1]
+        missing = [f"{name!r} is missing" for name in types if name not in self.order]
+        if repeated or missing:
+            problems = " and ".join(repeated + missing)
+            raise UserError(f"{problems} in the workflow; it must name each of {', '.join(types)} once.")
+
+    @classmethod
+    def parse(cls, text: str | Sequence[str]) -> Workflow:
+        """From a comma list or a sequence of unit types."""
+        names = text.split(",") if isinstance(text, str) else text
+        return cls(tuple(name.strip() for name in names))
+
+    def __str__(self) -> str:
+        return ",".join(self.order)
+
+    def rank(self, unit_type: str) -> int:
+        """Position of a unit type; 0 is the highest priority."""
+        return self.order.index(unit_type)
+
+    def indices(self) -> np.ndarray:
+        """Unit types as numbers, highest priority first; shape (n_types,) int8."""
+        return np.array([unit_types().index(name) for name in self.order], np.int8)
+
+    def one_hot(self) -> np.ndarray:
+        """n_types * n_types numbers; number ``position * n_types + type`` is 1 if the type has that position."""
+        code = np.zeros((len(self.order), len(self.order)), np.float32)
+        code[np.arange(len(self.order)), self.indices()] = 1
+        return code.ravel()
+
+    def kendall_distance(self, other: Workflow) -> int:
+        """Number of pairs of unit types on whose order the two disagree."""
+        pairs = combinations(self.order, 2)
+        return sum(other.rank(first) > other.rank(second) for first, second in pairs)
+
+
+@cache
+def unit_types() -> tuple[str, ...]:
+    """The unit types of the challenge."""
+    return load_scenario().unit_types
+
+
+@cache
+def all_workflows() -> tuple[Workflow, ...]:
+    """All orders, in lexicographic order of the unit types' numbers; 120 for five types."""
+    return tuple(Workflow(order) for order in permutations(unit_types()))
