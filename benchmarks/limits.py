@@ -1,4 +1,4 @@
-"""Writes the limits that ship with the package from the stored result of ``workflow-rl study limit``.
+"""Writes the limits that ship with the package from the stored result of ``python -m benchmarks.study limit``.
 
 python -m benchmarks.limits
 """

@@ -35,7 +35,7 @@ SECONDS = 600  # after which a command counts as hanging
 def _load_everything() -> None:
     """Every command once with bad input: what it imports is then there for all forks of this process."""
     for words in ("train --lr nan", "search --lr nan", "evaluate ?", "report ?", "watch ?", "export ? ?", "replay ?",
-                  "runs --folder ?", "study ?"):  # fmt: skip
+                  "runs --folder ?"):  # fmt: skip
         with contextlib.suppress(UserError):
             cli.app(words.split(), standalone_mode=False)
 

@@ -175,7 +175,7 @@ DEFINITIONS = {
         f"the {factorial(4)} places": "neighbours as a block among three others: 4!",
         f"at most {MOST_UPDATES} episodes": A_SETTING,
         "(95 % for all": "confidence of the comparison",
-        f"be {constant('workflow_rl/studies/page_answers.py', 'SURE')} standard errors": "ten pairs together",
+        f"be {constant('benchmarks/page/answers.py', 'SURE')} standard errors": "ten pairs together",
         "at least 99 %": "the share that was asked for",
         f"after {constant('workflow_rl/studies/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the searches",
     },

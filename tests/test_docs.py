@@ -22,13 +22,13 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 # Commands that a test cannot run as they stand, and who runs them instead.
 ELSEWHERE = {
-    "workflow-rl study baselines": "minutes; tests/test_studies.py runs its quick form",
-    "workflow-rl study rollout": "minutes; tests/test_studies.py runs its quick form",
-    "workflow-rl study ablation": "minutes; tests/test_studies.py runs its quick form",
-    "workflow-rl study robustness": "minutes; tests/test_studies.py runs its quick form",
-    "workflow-rl study scaling": "minutes; tests/test_studies.py runs its quick form",
-    "workflow-rl study limit": "minutes; tests/test_studies.py runs its quick form",
-    "workflow-rl study --render": "writes docs/results.md; tests/test_studies.py makes the page anew and compares",
+    "python -m benchmarks.study baselines": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks.study rollout": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks.study ablation": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks.study robustness": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks.study scaling": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks.study limit": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks.study --render": "writes docs/results.md; tests/test_studies.py makes the page anew and compares",
     "python -m benchmarks.cluster overhead": "minutes of measuring; tests/test_cluster.py runs such searches smaller",
     "python -m benchmarks.cluster faults": "minutes; tests/test_cluster.py does the same with a smaller search",
     "python -m benchmarks.cluster suggestions": "writes the stored result; tests/test_search.py makes suggestions",

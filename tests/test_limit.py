@@ -9,6 +9,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.limit.bline_graph import STATES
+from benchmarks.limit.bline_limit import Solution, bline_limit, in_order, simulate, solve
+from benchmarks.limit.bline_orders import find_repairs, orders_of
+from benchmarks.limit.bline_states import keys_of
+from benchmarks.limit.meander_estimate import Rules, meander_estimate, returns_of
+from benchmarks.limit.meander_rules import Patience
 from benchmarks.results import RESULTS
 from workflow_rl.cli.printing import too_good
 from workflow_rl.defenders.protocol import evaluate, reference_policy
@@ -23,12 +29,6 @@ from workflow_rl.envs.blue import cell_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import UserError
-from workflow_rl.studies.bline_graph import STATES
-from workflow_rl.studies.bline_limit import Solution, bline_limit, in_order, simulate, solve
-from workflow_rl.studies.bline_orders import find_repairs, orders_of
-from workflow_rl.studies.bline_states import keys_of
-from workflow_rl.studies.meander_estimate import Rules, meander_estimate, returns_of
-from workflow_rl.studies.meander_rules import Patience
 from workflow_rl.training.limits import LIMITS, limit_of, limits_from_study
 
 EDITIONS = ("current", "leaderboard")

@@ -15,26 +15,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import DATA as TEST_DATA
-from tests.conftest import ROOT
-from tests.helpers import run
-from workflow_rl.errors import UserError
-from workflow_rl.studies.cells import Cell, Laboratory
-from workflow_rl.studies.games import greedy_priority, play, play_games
-from workflow_rl.studies.page import render
-from workflow_rl.studies.page_answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
-from workflow_rl.studies.page_parts import Files
-from workflow_rl.studies.registry import STUDIES
-from workflow_rl.studies.results import read_result_file, write_result
-from workflow_rl.studies.rollouts import (
+from benchmarks.page.answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
+from benchmarks.page.parts import Files
+from benchmarks.page.render import render
+from benchmarks.studies.cells import Cell, Laboratory
+from benchmarks.studies.games import greedy_priority, play, play_games
+from benchmarks.studies.registry import STUDIES
+from benchmarks.studies.rollouts import (
     _equal_quality,
     at_seconds,
     at_transitions,
     first_followed,
     steadily_followed,
 )
-from workflow_rl.studies.statistics import difference, interquartile_mean, of_games, paired, summary
-from workflow_rl.studies.trainings import _noise
+from benchmarks.studies.statistics import difference, interquartile_mean, of_games, paired, summary
+from benchmarks.studies.trainings import _noise
+from tests.conftest import DATA as TEST_DATA
+from tests.conftest import ROOT
+from tests.helpers import run
+from workflow_rl.errors import UserError
+from workflow_rl.studies.results import read_result_file, write_result
 from workflow_rl.training.evaluation import evaluate_policy_file
 from workflow_rl.training.workflow import Workflow
 
@@ -42,7 +42,7 @@ ORDER = "enterprise,op_server,user,defender,op_host"
 
 
 def study(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "workflow_rl.cli", "study", *arguments]
+    command = [sys.executable, "-m", "benchmarks.study", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
@@ -72,7 +72,7 @@ def shape(value: Any) -> Any:
 class TestQuickForms:
     def test_every_study_writes_how_it_was_made_and_by_which_seeds(self, quick: dict[str, dict[str, Any]]) -> None:
         for name, found in quick.items():
-            assert found["command"] == f"workflow-rl study {name} --quick"
+            assert found["command"] == f"python -m benchmarks.study {name} --quick"
             assert found["quick"] is True
             assert found["seeds"]
             assert found["commits_of_cells"]
@@ -113,7 +113,7 @@ class TestQuickForms:
         self, quick: dict[str, dict[str, Any]], tmp_path: Path
     ) -> None:
         """Killed without grace once some cells are done; those are not made again, the figures are the same."""
-        command = [sys.executable, "-m", "workflow_rl.cli", "study", "robustness", "--quick", *in_folder(tmp_path)]
+        command = [sys.executable, "-m", "benchmarks.study", "robustness", "--quick", *in_folder(tmp_path)]
         child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
         give_up = time.monotonic() + 240
         while len(list((tmp_path / "cells").glob("*.json"))) < 3 and time.monotonic() < give_up:
@@ -130,7 +130,7 @@ class TestQuickForms:
 
 
 def test_the_page_of_results_is_up_to_date() -> None:
-    """Written anew by ``workflow-rl study --render`` whenever a result changes; never by hand."""
+    """Written anew by ``python -m benchmarks.study --render`` whenever a result changes; never by hand."""
     page = ROOT / "docs" / "results.md"
     assert render(ROOT / "benchmarks" / "results", page) == page.read_text(encoding="utf-8")
 
@@ -351,7 +351,7 @@ def test_games_of_a_study_agree_with_those_of_evaluate() -> None:
 def test_games_do_not_depend_on_how_many_are_played_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = greedy_priority(Workflow.parse(ORDER), remove_users=False)
     whole = play_games(rule, "meander", "current", (20, 40), 60, 3)
-    monkeypatch.setattr("workflow_rl.studies.games.BATCH", 25)
+    monkeypatch.setattr("benchmarks.studies.games.BATCH", 25)
     assert play_games(rule, "meander", "current", (20, 40), 60, 3) == whole
 
 

@@ -24,7 +24,6 @@ from workflow_rl.cli.printing import (
     show_result,
     training_progress,
 )
-from workflow_rl.cli.study import study
 from workflow_rl.cli.train import PRESET_HELP, SEARCH_PRESET_HELP, with_search_settings, with_settings
 from workflow_rl.errors import SimulatorError, UserError
 
@@ -38,7 +37,6 @@ app = typer.Typer(
 )
 app.add_typer(bench_app, name="bench")
 app.command()(playbook)
-app.command()(study)
 
 INTERRUPTED = 130
 

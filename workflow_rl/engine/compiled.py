@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import numba
 
 PACKAGE = Path(__file__).resolve().parent.parent
+BENCHMARKS = PACKAGE.parent / "benchmarks"  # in a checkout
 CACHE_VARIABLE = "WORKFLOW_RL_CACHE_DIR"
 KEEP_SECONDS = 14 * 24 * 3600
 SETTINGS: Any = numba.core.config
@@ -33,10 +34,12 @@ F = TypeVar("F", bound=Any)
 def compiled(function: F) -> F:
     """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released.
 
-    Only functions of this package are cached, for the digest knows no other files.
+    Functions of this package and of the benchmarks beside it are cached; the digest knows no other files.
     """
-    directory = cache_directory()
-    if directory is None or not Path(function.__code__.co_filename).resolve().is_relative_to(PACKAGE):
+    path = Path(function.__code__.co_filename).resolve()
+    root = next((root for root in (PACKAGE, BENCHMARKS) if path.is_relative_to(root)), None)
+    directory = cache_directory(root) if root else None
+    if directory is None:
         return _compile(function)
     # Numba reads its cache directory only while it decorates, so this setting does not reach anybody else's functions.
     before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(directory)
@@ -56,13 +59,13 @@ def _compile(function: F, **options: Any) -> F:
 
 
 @cache
-def cache_directory() -> Path | None:
+def cache_directory(root: Path) -> Path | None:
     """Where machine code is kept between processes; None if no place can be written to (then each process compiles)."""
     chosen = os.environ.get(CACHE_VARIABLE)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    roots = [Path(chosen)] if chosen else [PACKAGE / "__pycache__", Path(home) / "workflow_rl"]
-    for root in roots:
-        directory = root / f"compiled-{source_digest()}"
+    roots = [Path(chosen)] if chosen else [root / "__pycache__", Path(home) / "workflow_rl"]
+    for place in roots:
+        directory = place / f"compiled-{source_digest(root)}"
         if _writable(directory):
             _remove_older(directory)
             return directory
@@ -70,11 +73,11 @@ def cache_directory() -> Path | None:
 
 
 @cache
-def source_digest() -> str:
+def source_digest(root: Path = PACKAGE) -> str:
     """Digest of the text of all files of the package, for constants of any of them may be part of the machine code."""
     digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes())
+    for path in sorted({*PACKAGE.rglob("*.py"), *root.rglob("*.py")}):
+        digest.update(str(path.relative_to(PACKAGE.parent)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from workflow_rl.studies.page_parts import EDITIONS, FOES, LENGTHS, Files, about, number, table
+from benchmarks.page.parts import EDITIONS, FOES, LENGTHS, Files, about, number, table
 
 
 def limit(files: Files) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.studies.page_parts import Files, about, number, scored, signed, span, table
+from benchmarks.page.parts import Files, about, number, scored, signed, span, table
 
 
 def rollout(files: Files) -> str:

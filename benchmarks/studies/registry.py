@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.studies.cells import Cell, Laboratory
 from workflow_rl.engine.network import check_choice
 from workflow_rl.runs import versions
-from workflow_rl.studies.cells import Cell, Laboratory
 from workflow_rl.studies.results import write_result
 
 
@@ -44,7 +44,7 @@ def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> 
         results: where the result file goes.
     """
     study = STUDIES[check_choice("study", name, tuple(STUDIES))]
-    function = getattr(importlib.import_module(f"workflow_rl.studies.{study.module}"), study.function)
+    function = getattr(importlib.import_module(f"benchmarks.studies.{study.module}"), study.function)
     laboratory.begin(name)
     began = time.perf_counter()
     asked: set[int] = set()
@@ -66,7 +66,7 @@ def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> 
         "seconds_of_cells": sum(laboratory.spent.values()),
         "seconds_of_last_start": time.perf_counter() - began,
     }
-    command = f"workflow-rl study {name}{' --quick' if quick else ''}"
+    command = f"python -m benchmarks.study {name}{' --quick' if quick else ''}"
     return write_result(results, f"study_{name}", command, figures, **about)
 
 

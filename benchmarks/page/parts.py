@@ -92,6 +92,6 @@ def about(files: Files, name: str, missing: str) -> str:
     minutes = found["seconds_of_cells"] / 60
     commits = ", ".join(f"`{commit}`" for commit in found["commits_of_cells"])
     return (
-        f"*Command:* `{found['command']}` ([file](../benchmarks/results/study_{name}.json), {minutes:.0f} minutes of "
+        f"*Command:* `python -m benchmarks.study {name}` ([file](../benchmarks/results/study_{name}.json), {minutes:.0f} minutes of "
         f"processes, commit {commits}).\n*Not shown:* {missing}\n"
     )

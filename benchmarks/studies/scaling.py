@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
-from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.rollouts import first_followed
-from workflow_rl.studies.statistics import summary
+from benchmarks.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
+from benchmarks.studies.cells import Cell
+from benchmarks.studies.rollouts import first_followed
+from benchmarks.studies.statistics import summary
 
 RED = "bline"
 SIZES = (1, 4, 16, 64, 200, 1024, 4096)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchmarks.studies.cells import Cell
+from benchmarks.studies.games import over_seeds
+from benchmarks.studies.statistics import difference, of_games, summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.games import over_seeds
-from workflow_rl.studies.statistics import difference, of_games, summary
 
 Ask = Callable[[Sequence[Cell]], list[Any]]
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.limit.meander_rules import Patience, cheat
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import has, lowest, wide, word
@@ -41,7 +42,6 @@ from workflow_rl.envs.memory import (
     USER3,
     USER4,
 )
-from workflow_rl.studies.meander_rules import Patience, cheat
 from workflow_rl.training.compliance import due_type, type_masks
 
 TAKEN = ("enterprise", "op_server", "op_host", "user")  # unit types that Meander ever takes

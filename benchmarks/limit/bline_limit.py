@@ -14,6 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.limit.bline_graph import (
+    EARLY,
+    EMPTY,
+    STATES,
+    UNKNOWN_STEPS,
+    Graph,
+    asleep,
+    build,
+    slot_of,
+    worth_trying,
+)
+from benchmarks.limit.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
+from benchmarks.limit.bline_states import Reduction, encode, reduction
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import wide
@@ -28,19 +41,6 @@ from workflow_rl.engine.tables import Tables
 from workflow_rl.envs.blue import cell_of
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import UserError
-from workflow_rl.studies.bline_graph import (
-    EARLY,
-    EMPTY,
-    STATES,
-    UNKNOWN_STEPS,
-    Graph,
-    asleep,
-    build,
-    slot_of,
-    worth_trying,
-)
-from workflow_rl.studies.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
-from workflow_rl.studies.bline_states import Reduction, encode, reduction
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 NOTHING_DUE = np.full(256, NO_TYPE, np.int8)  # by set of compromised types, where no order is kept

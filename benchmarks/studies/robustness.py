@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
+from benchmarks.studies.cells import Cell
+from benchmarks.studies.games import over_seeds
+from benchmarks.studies.statistics import of_games, summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
-from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.games import over_seeds
-from workflow_rl.studies.statistics import of_games, summary
 
 LENGTHS = (30, 50, 100, 500)
 MIXED, MIX = "bline,meander", "mix"

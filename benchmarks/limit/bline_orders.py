@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.limit.bline_graph import MOVES, STATES, Graph
+from benchmarks.limit.bline_states import Reduction, decode
 from workflow_rl.engine import allocate
 from workflow_rl.engine.bits import has
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Scenario
 from workflow_rl.engine.state import compromised_hosts
-from workflow_rl.studies.bline_graph import MOVES, STATES, Graph
-from workflow_rl.studies.bline_states import Reduction, decode
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.studies.page_parts import (
+from benchmarks.page.parts import (
     FOES,
     LENGTHS,
     Files,

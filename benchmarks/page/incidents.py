@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from workflow_rl.studies.page_parts import EDITIONS, FOES, LENGTHS, Files, number, table
+from benchmarks.page.parts import EDITIONS, FOES, LENGTHS, Files, number, table
 
 EQUAL = 0.005  # orders closer than this are shown as equally good
 TABLES = {"bline": "workflow_table_bline_30", "meander": "workflow_table_meander_40"}
@@ -34,7 +34,7 @@ def incidents(files: Files) -> str:
         + _trained(files)
         + _searched(files)
         + _free(files)
-        + "*Commands:* `workflow-rl study limit`; `python -m benchmarks.workflow_table bline 30`, `meander 40`; `python -m "
+        + "*Commands:* `python -m benchmarks.study limit`; `python -m benchmarks.workflow_table bline 30`, `meander 40`; `python -m "
         "benchmarks.incidents`.\n*Not shown:* limits against Meander, and how much of the distance a defender could close that has only "
         "blue's observations: whether an attack brought red privileges is not among them.\n"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.studies.page_parts import FOES, Files, number, signed, span, table
-from workflow_rl.studies.registry import STUDIES
+from benchmarks.page.parts import FOES, Files, number, signed, span, table
+from benchmarks.studies.registry import STUDIES
 
 SURE = 2.8  # standard errors: 95 % for ten pairs together
 SMALL = 1.0  # points of return that early stopping may cost
@@ -199,7 +199,7 @@ def again(files: Files) -> str:
         found: dict[str, Any] = files(f"study_{name}")
         total += found["seconds_of_cells"]
         rows.append([f"`{name}`", study.words, f"{found['cells']}", f"{found['seconds_of_cells'] / 60:.1f}"])
-    commands = "\n".join(f"workflow-rl study {name}" for name in STUDIES)
+    commands = "\n".join(f"python -m benchmarks.study {name}" for name in STUDIES)
     jobs = files("study_baselines")["jobs"]
     words = (
         "A study that was stopped or killed goes on where it was when it is called again; studies share trainings. The "
@@ -208,7 +208,7 @@ def again(files: Files) -> str:
     head = table(["study", "asks", "cells", "minutes of processes"], rows)
     return (
         f"## Again\n\n{words}{head}\nTogether {total / 60:.0f} minutes of processes, {jobs} side by side.\n\n"
-        f"```bash\n{commands}\nworkflow-rl study --render\n```\n\nThe tables of the challenge's protocol come from "
+        f"```bash\n{commands}\npython -m benchmarks.study --render\n```\n\nThe tables of the challenge's protocol come from "
         "`python -m benchmarks.champion NAME` ([how the defenders work](champion.md)):\n\n```bash\n"
         + "\n".join(f"python -m benchmarks.champion {name}" for name in CHAMPION)
         + "\nworkflow-rl train --preset champion --edition leaderboard --run-dir runs/champion-leaderboard\n```\n"

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.studies.baselines import ENTERPRISE_FIRST, OBEDIENCE, USER_FIRST, Ask, seeds, small
-from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.statistics import difference, paired, summary
+from benchmarks.studies.baselines import ENTERPRISE_FIRST, OBEDIENCE, USER_FIRST, Ask, seeds, small
+from benchmarks.studies.cells import Cell
+from benchmarks.studies.statistics import difference, paired, summary
 
 RED = "bline"
 ORDERS = {"enterprise first": ENTERPRISE_FIRST, "user first": USER_FIRST}

@@ -154,7 +154,7 @@ def work(task: str, arguments: dict[str, Any], folder: str) -> dict[str, Any]:
     """Does one cell and keeps its outcome; runs in a process of its own."""
     import torch
 
-    from workflow_rl.studies import tasks
+    from benchmarks.studies import tasks
 
     torch.set_num_threads(1)
     made_by = commit()  # of the source as it is now

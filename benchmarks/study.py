@@ -1,7 +1,13 @@
-"""The command ``workflow-rl study``."""
+"""Runs studies, and writes the page of results from what they stored.
+
+python -m benchmarks.study            # lists them
+python -m benchmarks.study ablation   # runs one; where it was killed it goes on
+python -m benchmarks.study --render   # docs/results.md
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,10 +38,10 @@ def study(
     as_json: Json = False,
 ) -> None:
     """Runs studies: comparisons at equal budget with intervals. One that was killed goes on where it was."""
+    from benchmarks.studies.cells import Laboratory
+    from benchmarks.studies.registry import STUDIES, run_study
     from workflow_rl.config import check_jobs
     from workflow_rl.engine.network import check_choice
-    from workflow_rl.studies.cells import Laboratory
-    from workflow_rl.studies.registry import STUDIES, run_study
 
     names = list(STUDIES) if names == ["all"] else names or []
     for name in names:
@@ -52,7 +58,7 @@ def study(
                 found["results"].append(str(path))
                 say(f"{name}: done, {path}")
     if render:
-        from workflow_rl.studies.page import write_page
+        from benchmarks.page.render import write_page
 
         found["page"] = str(write_page(kept, output))
     if not names and not render:
@@ -65,3 +71,11 @@ def _show(found: dict[str, Any]) -> None:
         table("Studies", ["name", "what it asks"], [[name, words] for name, words in found["studies"].items()])
     for line in (*found["results"], *([found["page"]] if "page" in found else [])):
         typer.echo(line)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(study)
+    except UserError as error:
+        say(f"Error: {error}")
+        sys.exit(2)

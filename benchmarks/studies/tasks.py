@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.studies import bline_limit as exact
-from workflow_rl.studies import meander_estimate as estimate
-from workflow_rl.studies.games import play, play_greedy
-from workflow_rl.studies.searches import search
-from workflow_rl.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
+from benchmarks.limit import bline_limit as exact
+from benchmarks.limit import meander_estimate as estimate
+from benchmarks.studies.games import play, play_greedy
+from benchmarks.studies.searches import search
+from benchmarks.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
 
 __all__ = [
     "bline_limit",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.studies.statistics import summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.names import blue_named
 from workflow_rl.engine.network import RED_AGENTS, Scenario
@@ -18,7 +19,6 @@ from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
 from workflow_rl.envs.blue import Policy, cell_of, view_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import with_view
-from workflow_rl.studies.statistics import summary
 from workflow_rl.training.compliance import FACTS, Compliance, Obedience
 from workflow_rl.training.workflow import Workflow, all_workflows
 

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.page import answers, challenge, incidents, limit, studies, training
+from benchmarks.page.parts import Files
+from benchmarks.studies.registry import STUDIES
 from workflow_rl.errors import UserError
 from workflow_rl.runs import write_atomically
-from workflow_rl.studies import page_answers, page_challenge, page_incidents, page_limit, page_studies, page_training
-from workflow_rl.studies.page_parts import Files
-from workflow_rl.studies.registry import STUDIES
 
 HEAD = """# Results
 
-Written by `workflow-rl study --render` from the files in [benchmarks/results]({results}); not to be edited by hand. Each
+Written by `python -m benchmarks.study --render` from the files in [benchmarks/results]({results}); not to be edited by hand. Each
 section names its command and what it does not show. A return is the sum of the environment's rewards over an episode: 0
 would be a network that nobody touched and nobody had to repair. Where a defender was trained, a figure is the
 interquartile mean over seeds with its 95 % bootstrap interval in brackets; for rules, which have no seed, the interval is
@@ -23,18 +23,18 @@ that of their games. (With five seeds such an interval holds the truth in about 
 
 
 SECTIONS: tuple[tuple[tuple[str, ...], Callable[[Files], str]], ...] = (  # with the studies that each needs
-    ((), page_answers.answers),
-    (("rollout", "ablation"), page_answers.claims),
-    ((), page_limit.limit),
-    ((), page_incidents.incidents),
-    ((), page_studies.baselines),
-    (("rollout",), page_training.rollout),
-    (("ablation",), page_training.ablation),
-    (("robustness",), page_studies.robustness),
-    (("scaling",), page_training.scaling),
-    ((), page_challenge.challenge),
-    ((), page_challenge.repeating),
-    ((), page_answers.again),
+    ((), answers.answers),
+    (("rollout", "ablation"), answers.claims),
+    ((), limit.limit),
+    ((), incidents.incidents),
+    ((), studies.baselines),
+    (("rollout",), training.rollout),
+    (("ablation",), training.ablation),
+    (("robustness",), studies.robustness),
+    (("scaling",), training.scaling),
+    ((), challenge.challenge),
+    ((), challenge.repeating),
+    ((), answers.again),
 )
 
 

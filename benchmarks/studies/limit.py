@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.studies.baselines import GAMES_SEED, Ask
-from workflow_rl.studies.cells import Cell
+from benchmarks.studies.baselines import GAMES_SEED, Ask
+from benchmarks.studies.cells import Cell
 
 EDITIONS = ("current", "leaderboard")
 HORIZON = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.studies.page_parts import EDITIONS, FOES, LENGTHS, Files, below, number, table
+from benchmarks.page.parts import EDITIONS, FOES, LENGTHS, Files, below, number, table
 
 WINNER = {  # CardiffUni, as published with the challenge's final scores
     "bline": {"30": -3.47, "50": -6.41, "100": -13.76},

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.studies.games import play_games
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import PLAIN, unpack_words
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
-from workflow_rl.studies.games import play_games
 from workflow_rl.training.collectors import Collector
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.evaluation import Evaluation

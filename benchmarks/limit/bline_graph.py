@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.limit.bline_states import Reduction, coming_line, decode, encode, target_of
 from workflow_rl.engine import allocate
 from workflow_rl.engine.bits import count, has, lowest, wide, word
 from workflow_rl.engine.chance import ABSENT, Chance, mix
@@ -21,7 +22,6 @@ from workflow_rl.engine.state import BLINE, NOBODY, State, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import DRAW_RANGE, EXPLOIT, TARGET_USER, Tables
 from workflow_rl.envs.memory import SLEEP
-from workflow_rl.studies.bline_states import Reduction, coming_line, decode, encode, target_of
 
 EMPTY = -1
 NOT_MET, WAITING = -2, -1  # instead of the first move of a state: blue never has to move there; not yet looked at

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
+from benchmarks.studies.cells import Cell
+from benchmarks.studies.statistics import summary
 from workflow_rl.presets import make_config
-from workflow_rl.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
-from workflow_rl.studies.cells import Cell
-from workflow_rl.studies.statistics import summary
 from workflow_rl.training.compliance import Obedience
 
 KINDS = {  # the documents' ways to fill a batch: environments, steps of each between two updates

@@ -1,0 +1,1 @@
+"""The page of results, written from the result files alone."""

@@ -1,0 +1,1 @@
+"""Studies: comparisons at equal budget with intervals."""
