@@ -41,7 +41,7 @@ from workflow_rl.envs.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE,
 from workflow_rl.envs.views import begin_some, remember_all
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run, read_tensors
-from workflow_rl.training.evaluation import network_policy
+from workflow_rl.training.evaluation import policy_of
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.trainer import train_workflow
 
@@ -57,7 +57,7 @@ def _quiet(_: float) -> None:
 
 def champion(edition: str) -> Policy:
     """The champion that comes with the package."""
-    return network_policy(DATA / f"champion-{edition}.safetensors", "")
+    return policy_of(DATA / f"champion-{edition}.safetensors", "")
 
 
 def short(table: dict[str, Any]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def measure_wrapper() -> dict[str, Any]:
         blues = {
             "champion": champion(edition),
             "expert": reference_policy("expert", edition=edition),
-            "original": network_policy(ORIGINAL / edition, ""),
+            "original": policy_of(ORIGINAL / edition, ""),
         }
         for name, blue in blues.items():
             tables, apart = [], []

@@ -20,7 +20,7 @@ from benchmarks.results import write_result
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate, reference_policy
 from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 
 REFERENCE: dict[str, Any] = json.loads((Path(__file__).parent / "reference_returns.json").read_text("utf-8"))
 LIMIT = 3.0
@@ -28,7 +28,7 @@ LIMIT = 3.0
 
 def compare(n_episodes: int, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Yields one row per policy, red agent, edition, length and reference."""
-    for edition in load_scenario().editions:
+    for edition in load_network().editions:
         for policy in REFERENCE_POLICIES:
             for red in RED_AGENTS:
                 sources = {name: REFERENCE[name][edition].get(policy, {}).get(red) for name in ("simulated", "genuine")}

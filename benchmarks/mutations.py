@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import Trace, load_trace
@@ -38,9 +38,9 @@ class Mutant:
         place = "".join(f"[{i}]" for i in self.entry)
         return f"{self.table}{place} = {self.value}" + ("" if self.edition == "current" else f" ({self.edition})")
 
-    def tables(self, scenario: Scenario) -> np.ndarray:
+    def tables(self, network: Network) -> np.ndarray:
         """The tables with the wrong entry."""
-        tables = compile_tables(scenario, self.edition)
+        tables = compile_tables(network, self.edition)
         if self.table == "price":
             low, high = np.arange(256) >> self.entry[0] & 1, np.arange(256) >> (self.entry[0] - 8) & 1
             tables[0]["price_low"] += (low if self.entry[0] < 8 else 0 * low).astype(np.int32)
@@ -52,26 +52,26 @@ class Mutant:
         return tables
 
 
-def mutants(scenario: Scenario) -> list[Mutant]:
+def mutants(network: Network) -> list[Mutant]:
     """Every single-entry change that stays within the meaning of its table."""
-    unchanged = {edition: compile_tables(scenario, edition).tobytes() for edition in scenario.editions}
-    found = dict.fromkeys([*_sets(scenario), *_numbers(scenario), *_actions(scenario), *_scalars(scenario)])
-    return [mutant for mutant in found if mutant.tables(scenario).tobytes() != unchanged[mutant.edition]]
+    unchanged = {edition: compile_tables(network, edition).tobytes() for edition in network.editions}
+    found = dict.fromkeys([*_sets(network), *_numbers(network), *_actions(network), *_scalars(network)])
+    return [mutant for mutant in found if mutant.tables(network).tobytes() != unchanged[mutant.edition]]
 
 
-def _sets(scenario: Scenario) -> Iterator[Mutant]:
+def _sets(network: Network) -> Iterator[Mutant]:
     """Tables of sets: each bit flipped."""
-    tables = compile_tables(scenario)[0]
-    hosts, decoys, ports = len(scenario.hosts), len(scenario.decoys), len(scenario.ports)
+    tables = compile_tables(network)[0]
+    hosts, decoys, ports = len(network.hosts), len(network.decoys), len(network.ports)
     sizes = {
         "genuine_ports": (range(hosts), ports),
         "reveals": (range(hosts), hosts),
         "decoys_for_os": (range(hosts), decoys),
-        "subnet_hosts": (range(len(scenario.subnets)), hosts),
-        "gateways": (range(len(scenario.subnets)), hosts),
-        "answered_by": (range(len(scenario.exploits)), decoys),
-        "retakes": (range(len(scenario.red.meander.retakes)), hosts),
-        "options": (recorded_memories(scenario), len(scenario.exploits)),
+        "subnet_hosts": (range(len(network.subnets)), hosts),
+        "gateways": (range(len(network.subnets)), hosts),
+        "answered_by": (range(len(network.exploits)), decoys),
+        "retakes": (range(len(network.red.meander.retakes)), hosts),
+        "options": (recorded_memories(network), len(network.exploits)),
         "decoy_ports": ([1 << decoy for decoy in range(decoys)], ports),
     }
     for name, (entries, bits) in sizes.items():
@@ -83,18 +83,18 @@ def _sets(scenario: Scenario) -> Iterator[Mutant]:
         yield Mutant("green_hosts", (), int(tables["green_hosts"]) ^ 1 << bit)
 
 
-def _numbers(scenario: Scenario) -> Iterator[Mutant]:
+def _numbers(network: Network) -> Iterator[Mutant]:
     """Tables of numbers: each entry set to every other value."""
-    hosts, lines, exploits = len(scenario.hosts), len(scenario.red.bline.program), len(scenario.exploits)
+    hosts, lines, exploits = len(network.hosts), len(network.red.bline.program), len(network.exploits)
     values = {
-        "subnet": (range(hosts), range(len(scenario.subnets))),
+        "subnet": (range(hosts), range(len(network.subnets))),
         "guesses": (range(exploits), range(2)),
         "broken_by_restore": (range(exploits), range(2)),
         "line_action": (range(lines), range(1, 6)),
         "line_success": (range(lines), range(lines)),
         "line_failure": (range(lines), range(lines)),
         "line_unless_scanned": (range(lines), range(-1, lines)),
-        "exploit_port": (range(exploits), [1 << port for port in range(len(scenario.ports))]),
+        "exploit_port": (range(exploits), [1 << port for port in range(len(network.ports))]),
         "genuine_sockets": (range(hosts), range(1, 9)),
     }
     for name, (entries, choices) in values.items():
@@ -108,22 +108,22 @@ def _numbers(scenario: Scenario) -> Iterator[Mutant]:
                 yield Mutant("outcome", (host, exploit), outcome)
 
 
-def _actions(scenario: Scenario) -> Iterator[Mutant]:
+def _actions(network: Network) -> Iterator[Mutant]:
     """Blue's actions: each without its effect, on the next host, and each decoy with every other port."""
-    tables = compile_tables(scenario)[0]
-    for action in range(scenario.n_actions):
+    tables = compile_tables(network)[0]
+    for action in range(network.n_actions):
         for name in ("removes", "restores", "analyses", "places"):
             yield Mutant(name, (action,), 0)
         if tables["places"][action]:
-            for port in range(len(scenario.ports)):
+            for port in range(len(network.ports)):
                 yield Mutant("needs_free", (action,), 1 << port)
-        if action >= len(scenario.blue.actions):
-            yield Mutant("action_host", (action,), (int(tables["action_host"][action]) + 1) % len(scenario.hosts))
+        if action >= len(network.blue.actions):
+            yield Mutant("action_host", (action,), (int(tables["action_host"][action]) + 1) % len(network.hosts))
 
 
-def _scalars(scenario: Scenario) -> Iterator[Mutant]:
-    tables = compile_tables(scenario)[0]
-    for host in range(len(scenario.hosts)):
+def _scalars(network: Network) -> Iterator[Mutant]:
+    tables = compile_tables(network)[0]
+    for host in range(len(network.hosts)):
         yield Mutant("price", (host,), 1)
         yield Mutant("foothold", (), host)
         yield Mutant("service_host", (), host)
@@ -138,42 +138,42 @@ def _scalars(scenario: Scenario) -> Iterator[Mutant]:
         yield Mutant(name, (), int(tables[name]) // 2)
 
 
-def recorded_memories(scenario: Scenario) -> list[int]:
+def recorded_memories(network: Network) -> list[int]:
     """What red can remember of a host: nothing, or its genuine ports and those of decoys that fit there."""
-    tables = compile_tables(scenario)[0]
+    tables = compile_tables(network)[0]
     memories = {0}
-    for host in range(len(scenario.hosts)):
-        genuine, fitting = int(tables["genuine_ports"][host]), fitting_decoys(scenario, host)
+    for host in range(len(network.hosts)):
+        genuine, fitting = int(tables["genuine_ports"][host]), fitting_decoys(network, host)
         memories |= {genuine | int(tables["decoy_ports"][placed & fitting]) for placed in range(256)}
     return sorted(memories)
 
 
-def fitting_decoys(scenario: Scenario, host: int) -> int:
+def fitting_decoys(network: Network, host: int) -> int:
     """Set of decoys that can ever stand on a host: right system, needed port not taken by a genuine service."""
-    tables = compile_tables(scenario)[0]
+    tables = compile_tables(network)[0]
     fitting = 0
-    for d, decoy in enumerate(scenario.decoys):
-        taken = tables["genuine_ports"][host] >> scenario.ports.index(decoy.needs_free) & 1
+    for d, decoy in enumerate(network.decoys):
+        taken = tables["genuine_ports"][host] >> network.ports.index(decoy.needs_free) & 1
         if tables["decoys_for_os"][host] >> d & 1 and not taken:
             fitting |= 1 << d
     return fitting
 
 
-def reason(mutant: Mutant, scenario: Scenario) -> str:
+def reason(mutant: Mutant, network: Network) -> str:
     """Why no replay of the stock agents can notice the mutant; empty if that cannot be told from the scenario."""
     for rule in (_reason_chance, _reason_blue, _reason_exploits, _reason_bline, _reason_network):
-        if why := rule(mutant, scenario):
+        if why := rule(mutant, network):
             return why
     return ""
 
 
-def _reason_chance(mutant: Mutant, scenario: Scenario) -> str:
+def _reason_chance(mutant: Mutant, network: Network) -> str:
     if mutant.table in ("best_exploit", "detected", "green_sleeps", "bline_users"):
         return "chance is forced in a replay; tests/test_free_play.py checks the probabilities"
     if mutant.table == "green_hosts":
         return "green sleeps in the recordings; tests/test_env.py checks the acting green"
     if mutant.table == "options":
-        known = int(compile_tables(scenario)[0]["options"][mutant.entry[0]])
+        known = int(compile_tables(network)[0]["options"][mutant.entry[0]])
         if known.bit_count() > 1 or mutant.value & known == known:
             return "chance is forced; tests/test_replay.py checks how often each exploit is chosen"
     if mutant.table == "genuine_sockets":
@@ -185,10 +185,10 @@ def _reason_chance(mutant: Mutant, scenario: Scenario) -> str:
     return ""
 
 
-def _reason_blue(mutant: Mutant, scenario: Scenario) -> str:
+def _reason_blue(mutant: Mutant, network: Network) -> str:
     if mutant.table not in ("places", "needs_free", "action_host", "decoys_for_os"):
         return ""
-    right, wrong = compile_tables(scenario)[0], mutant.tables(scenario)[0]
+    right, wrong = compile_tables(network)[0], mutant.tables(network)[0]
     for action in np.flatnonzero(right["places"]).tolist():
         host, decoy = int(right["action_host"][action]), int(right["places"][action])
         changed = any(right[name][action] != wrong[name][action] for name in ("places", "needs_free", "action_host"))
@@ -204,17 +204,17 @@ def _can_place(tables: np.void, action: int) -> bool:
     return bool(tables["places"][action] & tables["decoys_for_os"][host]) and not taken
 
 
-def _reason_exploits(mutant: Mutant, scenario: Scenario) -> str:
-    tables = compile_tables(scenario)[0]
-    hosts, exploits = range(len(scenario.hosts)), range(len(scenario.exploits))
+def _reason_exploits(mutant: Mutant, network: Network) -> str:
+    tables = compile_tables(network)[0]
+    hosts, exploits = range(len(network.hosts)), range(len(network.exploits))
     selectable = [
-        {e for m in _memories_of(scenario, h) for e in exploits if tables["options"][m] >> e & 1} for h in hosts
+        {e for m in _memories_of(network, h) for e in exploits if tables["options"][m] >> e & 1} for h in hosts
     ]
     if mutant.table == "outcome" and mutant.entry[1] not in selectable[mutant.entry[0]]:
         return "red can never select this exploit on this host"
     if mutant.table == "answered_by":
         e, bit = mutant.entry[0], (int(tables["answered_by"][mutant.entry[0]]) ^ mutant.value).bit_length() - 1
-        fits = [bool(fitting_decoys(scenario, h) >> bit & 1) for h in hosts]
+        fits = [bool(fitting_decoys(network, h) >> bit & 1) for h in hosts]
         if not any(fits[h] and e in selectable[h] and tables["outcome"][h, e] == NO_SERVICE for h in hosts):
             return "this exploit never meets this decoy where no genuine service answers first"
     if mutant.table == "exploit_port":
@@ -222,33 +222,33 @@ def _reason_exploits(mutant: Mutant, scenario: Scenario) -> str:
     return ""
 
 
-def _memories_of(scenario: Scenario, host: int) -> set[int]:
-    tables = compile_tables(scenario)[0]
-    genuine, fitting = int(tables["genuine_ports"][host]), fitting_decoys(scenario, host)
+def _memories_of(network: Network, host: int) -> set[int]:
+    tables = compile_tables(network)[0]
+    genuine, fitting = int(tables["genuine_ports"][host]), fitting_decoys(network, host)
     return {genuine | int(tables["decoy_ports"][placed & fitting]) for placed in range(256)}
 
 
-def _reason_bline(mutant: Mutant, scenario: Scenario) -> str:
-    tables = compile_tables(scenario)[0]
+def _reason_bline(mutant: Mutant, network: Network) -> str:
+    tables = compile_tables(network)[0]
     if mutant.table == "line_failure":
         if tables["line_action"][mutant.entry[0]] == SCAN:
             return "a scan never fails"
-        line = scenario.red.bline.program[mutant.entry[0]]
+        line = network.red.bline.program[mutant.entry[0]]
         if line.action == "DiscoverRemoteSystems":
             return "this sweep never fails, for its subnet can always be reached"
     if mutant.table == "line_unless_scanned":
-        before = [i for i, line in enumerate(scenario.red.bline.program) if line.success == mutant.entry[0]]
-        scans_op = [i for i in before if scenario.red.bline.program[i].action == "DiscoverNetworkServices"]
-        if not any(scenario.red.bline.program[i].target == "Op_Server0" for i in scans_op):
+        before = [i for i, line in enumerate(network.red.bline.program) if line.success == mutant.entry[0]]
+        scans_op = [i for i in before if network.red.bline.program[i].action == "DiscoverNetworkServices"]
+        if not any(network.red.bline.program[i].target == "Op_Server0" for i in scans_op):
             return "no empty scan can come before this line is executed for the first time"
     return ""
 
 
-def _reason_network(mutant: Mutant, scenario: Scenario) -> str:
+def _reason_network(mutant: Mutant, network: Network) -> str:
     if mutant.table not in ("price", "reveals", "gateways", "subnet_hosts", "retakes"):
         return ""
-    tables = compile_tables(scenario)[0]
-    defender, foothold = 1 << scenario.host_names.index("Defender"), 1 << int(tables["foothold"])
+    tables = compile_tables(network)[0]
+    defender, foothold = 1 << network.host_names.index("Defender"), 1 << int(tables["foothold"])
     if mutant.table == "price":
         return "red never holds Defender" if 1 << mutant.entry[0] == defender else ""
     right = int(tables[mutant.table][mutant.entry[0]])
@@ -269,22 +269,22 @@ def _reason_network(mutant: Mutant, scenario: Scenario) -> str:
 
 def main(folder: Path) -> None:
     """Runs all mutants and stores the result."""
-    scenario = load_scenario()
+    network = load_network()
     folders = {"current": folder, "leaderboard": folder / "leaderboard"}
     replayers: dict[str, Replayer] = {}
     for edition, place in folders.items():
         traces = [load_trace(path) for path in sorted(place.glob("*.npz"))]
         if not traces:
             sys.exit(f"{place}: no recordings (*.npz) there")
-        replayers[edition] = Replayer(Trace.join(traces), scenario)
-    everything = mutants(scenario)
+        replayers[edition] = Replayer(Trace.join(traces), network)
+    everything = mutants(network)
     silent = []
     for mutant in everything:
-        if not replayers[mutant.edition].differs(mutant.tables(scenario)):
+        if not replayers[mutant.edition].differs(mutant.tables(network)):
             silent.append(mutant)
     groups: dict[str, list[str]] = {}
     for mutant in silent:
-        groups.setdefault(reason(mutant, scenario) or "no recorded step depends on it", []).append(str(mutant))
+        groups.setdefault(reason(mutant, network) or "no recorded step depends on it", []).append(str(mutant))
     figures = {
         "mutants": len(everything),
         "noticed": len(everything) - len(silent),

@@ -15,8 +15,8 @@ import pytest
 import torch
 from xdist.scheduler import LoadScopeScheduling
 
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.fidelity.traces import Trace, load_trace
 
 torch.set_num_threads(1)  # the tests run in two processes
@@ -107,8 +107,8 @@ def oracle_files(edition: str) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def scenario() -> Scenario:
-    return load_scenario()
+def network() -> Network:
+    return load_network()
 
 
 @pytest.fixture(scope="session")

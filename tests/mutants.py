@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 
-SCENARIO: Scenario = load_scenario()
+SCENARIO: Network = load_network()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from tests.conftest import DATA, ROOT
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
 from workflow_rl.config import CHALLENGE_LENGTHS, SearchConfig, TrainConfig
-from workflow_rl.engine.network_file import CAPACITY, load_scenario
+from workflow_rl.engine.network_file import CAPACITY, load_network
 from workflow_rl.engine.state import STATE_DTYPE
 from workflow_rl.envs.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
 from workflow_rl.fidelity.traces import TRACE_PORTS, TRACE_SCANNED_BIT
@@ -30,7 +30,7 @@ def constant(file: str, name: str) -> Any:
     raise AssertionError(f"{file} has no constant {name}")
 
 
-SCENARIO = load_scenario()
+SCENARIO = load_network()
 N_ORDERS = factorial(len(SCENARIO.unit_types))
 N_DECOY_ACTIONS = len(SCENARIO.decoys) * N_HOSTS
 SHORT, MIDDLE, LONG = CHALLENGE_LENGTHS
@@ -165,7 +165,7 @@ DEFINITIONS = {
         f"worst of {N_WATCHED}": A_SETTING,
         f"{constant('workflow_rl/report/build.py', 'EPISODES')} fresh games": A_SETTING,
     },
-    "docs/scenario.md": {
+    "docs/network.md": {
         f"{CAPACITY['hosts']} hosts": "a limit of the program",
         f"{CAPACITY['ports']} different ports": "a limit of the program",
         f"{CAPACITY['program']} program lines": "a limit of the program",

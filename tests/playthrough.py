@@ -13,8 +13,8 @@ import numpy as np
 
 from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS
-from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.envs.takeover import takeover_rows
 
@@ -23,11 +23,11 @@ HEADER = "t | blue | red | success | chance | bits | reward"
 
 def play_text(text: str) -> str:
     """Plays the episode described by ``text`` and returns the text with its other columns filled in."""
-    scenario = load_scenario()
+    network = load_network()
     lines = text.splitlines()
     start = lines.index(HEADER)
     settings = dict(line.split(maxsplit=1) for line in lines[:start] if line and not line.startswith("#"))
-    tables = compile_tables(scenario, settings["edition"])
+    tables = compile_tables(network, settings["edition"])
     states, rewards = allocate(1), np.zeros(1)
     states["red"] = RED_AGENTS.index(settings["red"])
     states["green_acts"] = settings.get("green", "sleep") == "active"
@@ -36,25 +36,25 @@ def play_text(text: str) -> str:
     for line in lines[start + 1 :]:
         number, blue, _, _, chance, _, _ = (cell.strip() for cell in line.split("|"))
         verb, _, host = blue.partition(" ")
-        actions = np.array([scenario.action_index(verb, host)])
-        step_envs_with(states, tables, actions, _draws(scenario, chance), rewards)
+        actions = np.array([network.action_index(verb, host)])
+        step_envs_with(states, tables, actions, _draws(network, chance), rewards)
         if states["irregular"][0]:
             raise ValueError(f"line {number}: the rules do not allow this chance outcome: {chance}")
-        out.append(" | ".join([number, blue, *_red(scenario, states[0]), chance, _bits(scenario, states[0])]))
+        out.append(" | ".join([number, blue, *_red(network, states[0]), chance, _bits(network, states[0])]))
         out[-1] += f" | {rewards[0]:.1f}"
     return "\n".join(out) + "\n"
 
 
-def _draws(scenario: Scenario, chance: str) -> np.ndarray:
+def _draws(network: Network, chance: str) -> np.ndarray:
     draws = np.full((1, 4), force(ABSENT), np.int64)
     draws[0, Draw.GREEN] = force(GREEN_SLEEPS)
-    exploits = [exploit.name for exploit in scenario.exploits]
+    exploits = [exploit.name for exploit in network.exploits]
     for word in chance.replace("-", "").split(","):
         name, _, value = word.strip().partition(" ")
         if name == "pick":
-            draws[0, Draw.PICK] = force(scenario.host_names.index(value))
+            draws[0, Draw.PICK] = force(network.host_names.index(value))
         elif name == "green":
-            draws[0, Draw.GREEN] = force(scenario.host_names.index(value))
+            draws[0, Draw.GREEN] = force(network.host_names.index(value))
         elif name in exploits:
             draws[0, Draw.EXPLOIT] = force(exploits.index(name))
         elif name in ("detected", "undetected"):
@@ -64,17 +64,17 @@ def _draws(scenario: Scenario, chance: str) -> np.ndarray:
     return draws
 
 
-def _red(scenario: Scenario, state: np.void) -> tuple[str, str]:
+def _red(network: Network, state: np.void) -> tuple[str, str]:
     action = RED_ACTIONS[state["red_action"]]
-    places = scenario.subnet_names if action == "DiscoverRemoteSystems" else scenario.host_names
+    places = network.subnet_names if action == "DiscoverRemoteSystems" else network.host_names
     target = "" if state["red_target"] < 0 else " " + places[state["red_target"]]
     empty = " (empty)" if action == "DiscoverNetworkServices" and state["scan_empty"] else ""
     return action + target, ("no", "yes", "-")[state["red_success"]] + empty
 
 
-def _bits(scenario: Scenario, state: np.void) -> str:
+def _bits(network: Network, state: np.void) -> str:
     words = []
-    for host, name in enumerate(scenario.host_names):
+    for host, name in enumerate(network.host_names):
         bits = "".join(str(int(state["observation"]) >> (4 * host + k) & 1) for k in range(4))
         if bits != "0000":
             words.append(f"{name}={bits}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from workflow_rl import CageVectorEnv
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.tables import EXPLOIT
 from workflow_rl.training.compliance import (
     EPISODE_DTYPE,
@@ -28,19 +28,19 @@ ORDER = Workflow.parse("user,enterprise,op_server,op_host,defender")
 DEFENDER, ENTERPRISE, OP_SERVER, OP_HOST, USER = range(5)
 
 
-def hosts(scenario: Scenario, *names: str) -> np.ndarray:
+def hosts(network: Network, *names: str) -> np.ndarray:
     """Compromised hosts as one row of ``compromised_before``."""
-    return np.array([[name in names for name in scenario.host_names]])
+    return np.array([[name in names for name in network.host_names]])
 
 
 @pytest.fixture
-def compliance(scenario: Scenario) -> Compliance:
-    return Compliance(scenario, ORDER.indices()[None], alignment_lambda=30.0)
+def compliance(network: Network) -> Compliance:
+    return Compliance(network, ORDER.indices()[None], alignment_lambda=30.0)
 
 
-def step(compliance: Compliance, scenario: Scenario, fixed: int, repairs: bool, *compromised: str) -> float:
+def step(compliance: Compliance, network: Network, fixed: int, repairs: bool, *compromised: str) -> float:
     repaired = fixed if repairs else NO_TYPE
-    return float(compliance.update(np.array([fixed]), np.array([repaired]), hosts(scenario, *compromised))[0])
+    return float(compliance.update(np.array([fixed]), np.array([repaired]), hosts(network, *compromised))[0])
 
 
 def counts(compliance: Compliance) -> list[int]:
@@ -50,36 +50,36 @@ def counts(compliance: Compliance) -> list[int]:
 class TestWhatIsARepair:
     """By the true state, in the engine's own blue half of a step; red sleeps unless it is said otherwise."""
 
-    def play(self, scenario: Scenario, action: str, host: str, **held: str) -> list[str]:
+    def play(self, network: Network, action: str, host: str, **held: str) -> list[str]:
         """Plays one action with red on some hosts (level: names); returns the repaired type, if any."""
         envs = CageVectorEnv(1, red_agent="sleep")
         envs.reset(seed=0)
         for level, names in held.items():
-            envs.game.states[level] |= sum(1 << scenario.host_names.index(name) for name in names.split())
-        infos = envs.step(np.array([scenario.action_index(action, host)]))[4]
-        assert infos["fixed_unit_type"][0] == scenario.unit_type_index(host)
+            envs.game.states[level] |= sum(1 << network.host_names.index(name) for name in names.split())
+        infos = envs.step(np.array([network.action_index(action, host)]))[4]
+        assert infos["fixed_unit_type"][0] == network.unit_type_index(host)
         repaired = int(infos["repaired_unit_type"][0])
-        return [] if repaired == NO_TYPE else [scenario.unit_types[repaired]]
+        return [] if repaired == NO_TYPE else [network.unit_types[repaired]]
 
-    def test_a_remove_that_ends_reds_only_session_is(self, scenario: Scenario) -> None:
-        assert self.play(scenario, "Remove", "User1", traced="User1") == ["user"]
+    def test_a_remove_that_ends_reds_only_session_is(self, network: Network) -> None:
+        assert self.play(network, "Remove", "User1", traced="User1") == ["user"]
 
-    def test_a_remove_that_leaves_a_session_is_not(self, scenario: Scenario) -> None:
-        assert self.play(scenario, "Remove", "User1", traced="User1", untraced="User1") == []
-        assert self.play(scenario, "Remove", "User1", untraced="User1") == []
+    def test_a_remove_that_leaves_a_session_is_not(self, network: Network) -> None:
+        assert self.play(network, "Remove", "User1", traced="User1", untraced="User1") == []
+        assert self.play(network, "Remove", "User1", untraced="User1") == []
 
-    def test_a_remove_on_a_privileged_host_is_not_but_a_restore_is(self, scenario: Scenario) -> None:
-        assert self.play(scenario, "Remove", "Enterprise1", privileged="Enterprise1") == []
-        assert self.play(scenario, "Restore", "Enterprise1", privileged="Enterprise1") == ["enterprise"]
+    def test_a_remove_on_a_privileged_host_is_not_but_a_restore_is(self, network: Network) -> None:
+        assert self.play(network, "Remove", "Enterprise1", privileged="Enterprise1") == []
+        assert self.play(network, "Restore", "Enterprise1", privileged="Enterprise1") == ["enterprise"]
 
-    def test_a_fix_of_a_clean_host_is_not_whatever_else_is_compromised(self, scenario: Scenario) -> None:
-        assert self.play(scenario, "Restore", "Op_Server0", traced="User1") == []
-        assert self.play(scenario, "Remove", "User2", traced="User1") == []
+    def test_a_fix_of_a_clean_host_is_not_whatever_else_is_compromised(self, network: Network) -> None:
+        assert self.play(network, "Restore", "Op_Server0", traced="User1") == []
+        assert self.play(network, "Remove", "User2", traced="User1") == []
 
-    def test_a_restore_of_reds_foothold_is_not(self, scenario: Scenario) -> None:
-        assert self.play(scenario, "Restore", "User0") == []
+    def test_a_restore_of_reds_foothold_is_not(self, network: Network) -> None:
+        assert self.play(network, "Restore", "User0") == []
 
-    def test_it_is_one_even_if_red_comes_back_in_the_same_step(self, scenario: Scenario) -> None:
+    def test_it_is_one_even_if_red_comes_back_in_the_same_step(self, network: Network) -> None:
         envs = CageVectorEnv(1, red_agent="bline")
         envs.reset(seed=3)
         while True:  # until B_line gets in somewhere
@@ -89,32 +89,32 @@ class TestWhatIsARepair:
             taken = int(after["traced"][0]) & ~int(before["traced"][0])
             if after["red_action"][0] == EXPLOIT and taken:
                 break
-        host = scenario.host_names[taken.bit_length() - 1]
+        host = network.host_names[taken.bit_length() - 1]
         envs.game.states[:] = before
         envs.game.states["traced"] |= taken  # as if red had been there already
-        infos = envs.step(np.array([scenario.action_index("Restore", host)]))[4]
-        assert infos["red_level"][0, scenario.host_names.index(host)] == 1
-        assert infos["repaired_unit_type"][0] == scenario.unit_type_index(host)
+        infos = envs.step(np.array([network.action_index("Restore", host)]))[4]
+        assert infos["red_level"][0, network.host_names.index(host)] == 1
+        assert infos["repaired_unit_type"][0] == network.unit_type_index(host)
 
-    def test_the_last_step_of_an_episode_keeps_its_repair_in_final_info(self, scenario: Scenario) -> None:
+    def test_the_last_step_of_an_episode_keeps_its_repair_in_final_info(self, network: Network) -> None:
         envs = CageVectorEnv(1, red_agent="sleep", max_steps=1)
         envs.reset(seed=0)
-        envs.game.states["traced"] |= 1 << scenario.host_names.index("User1")
-        infos = envs.step(np.array([scenario.action_index("Remove", "User1")]))[4]
+        envs.game.states["traced"] |= 1 << network.host_names.index("User1")
+        infos = envs.step(np.array([network.action_index("Remove", "User1")]))[4]
         assert infos["final_info"]["repaired_unit_type"][0] == USER
         assert infos["repaired_unit_type"][0] == NO_TYPE
 
 
-def test_of_two_compromised_types_the_one_of_higher_priority_is_due(scenario: Scenario) -> None:
-    masks = type_masks(scenario)
-    both = (1 << scenario.host_names.index("Enterprise1")) | (1 << scenario.host_names.index("User3"))
+def test_of_two_compromised_types_the_one_of_higher_priority_is_due(network: Network) -> None:
+    masks = type_masks(network)
+    both = (1 << network.host_names.index("Enterprise1")) | (1 << network.host_names.index("User3"))
     assert due_type(ORDER.indices(), masks, both) == USER
     assert due_type(Workflow.parse("enterprise,user,op_server,op_host,defender").indices(), masks, both) == ENTERPRISE
     assert due_type(ORDER.indices(), masks, 0) == NO_TYPE
 
 
-def test_reds_foothold_alone_makes_nothing_due(scenario: Scenario) -> None:
-    assert due_type(ORDER.indices(), type_masks(scenario), 1 << scenario.host_names.index("User0")) == NO_TYPE
+def test_reds_foothold_alone_makes_nothing_due(network: Network) -> None:
+    assert due_type(ORDER.indices(), type_masks(network), 1 << network.host_names.index("User0")) == NO_TYPE
 
 
 def test_a_fix_is_judged_by_what_it_repaired_and_what_was_due() -> None:
@@ -127,58 +127,58 @@ def test_a_fix_is_judged_by_what_it_repaired_and_what_was_due() -> None:
 
 
 def test_repairing_a_lower_unit_while_a_higher_one_is_compromised_is_a_violation(
-    compliance: Compliance, scenario: Scenario
+    compliance: Compliance, network: Network
 ) -> None:
-    assert step(compliance, scenario, ENTERPRISE, True, "Enterprise1", "User3") == -30.0
+    assert step(compliance, network, ENTERPRISE, True, "Enterprise1", "User3") == -30.0
     assert compliance.violations[ENTERPRISE, USER] == 1
     assert counts(compliance) == [1, 1, 0]
 
 
-def test_an_idle_fix_is_neither_for_nor_against_anybody(compliance: Compliance, scenario: Scenario) -> None:
+def test_an_idle_fix_is_neither_for_nor_against_anybody(compliance: Compliance, network: Network) -> None:
     for fixed in (USER, ENTERPRISE):  # due or not
-        assert step(compliance, scenario, fixed, False, "User3") == 0.0
+        assert step(compliance, network, fixed, False, "User3") == 0.0
     assert counts(compliance) == [0, 0, 2]
     assert Obedience.of(compliance.episodes).compliance is None
 
 
-def test_a_repaired_type_that_is_compromised_again_is_due_again(compliance: Compliance, scenario: Scenario) -> None:
-    step(compliance, scenario, USER, True, "User3", "Enterprise0")
-    step(compliance, scenario, ENTERPRISE, True, "Enterprise0")
+def test_a_repaired_type_that_is_compromised_again_is_due_again(compliance: Compliance, network: Network) -> None:
+    step(compliance, network, USER, True, "User3", "Enterprise0")
+    step(compliance, network, ENTERPRISE, True, "Enterprise0")
     assert Obedience.of(compliance.episodes).compliance == 1.0
-    step(compliance, scenario, ENTERPRISE, True, "Enterprise0", "User3")
+    step(compliance, network, ENTERPRISE, True, "Enterprise0", "User3")
     assert Obedience.of(compliance.episodes).compliance == pytest.approx(2 / 3)
 
 
 def test_the_penalty_is_for_violations_and_nothing_is_paid_for_obeying(
-    compliance: Compliance, scenario: Scenario
+    compliance: Compliance, network: Network
 ) -> None:
     rewards = [
-        step(compliance, scenario, USER, True, "User3"),
-        step(compliance, scenario, ENTERPRISE, True, "User3", "Enterprise0"),
-        step(compliance, scenario, NO_TYPE, False, "User3"),
-        step(compliance, scenario, ENTERPRISE, True, "User3", "Enterprise0"),
+        step(compliance, network, USER, True, "User3"),
+        step(compliance, network, ENTERPRISE, True, "User3", "Enterprise0"),
+        step(compliance, network, NO_TYPE, False, "User3"),
+        step(compliance, network, ENTERPRISE, True, "User3", "Enterprise0"),
     ]
     assert rewards == [0.0, -30.0, 0.0, -30.0]
 
 
-def test_the_potential_is_lambda_times_the_change_of_the_rate(scenario: Scenario) -> None:
-    compliance = Compliance(scenario, ORDER.indices()[None], alignment_lambda=30.0, potential=True)
+def test_the_potential_is_lambda_times_the_change_of_the_rate(network: Network) -> None:
+    compliance = Compliance(network, ORDER.indices()[None], alignment_lambda=30.0, potential=True)
     rewards = [
-        step(compliance, scenario, USER, True, "User3"),  # 1 of 1: rate 0 -> 1
-        step(compliance, scenario, USER, False, "User3"),  # idle
-        step(compliance, scenario, ENTERPRISE, True, "User3", "Enterprise0"),  # 1 of 2: 1 -> 1/2
-        step(compliance, scenario, USER, True, "User3"),  # 2 of 3: 1/2 -> 2/3
+        step(compliance, network, USER, True, "User3"),  # 1 of 1: rate 0 -> 1
+        step(compliance, network, USER, False, "User3"),  # idle
+        step(compliance, network, ENTERPRISE, True, "User3", "Enterprise0"),  # 1 of 2: 1 -> 1/2
+        step(compliance, network, USER, True, "User3"),  # 2 of 3: 1/2 -> 2/3
     ]
     assert rewards == pytest.approx([30.0, 0.0, -15.0, 5.0])
     compliance.start_episodes(np.array([True]))
-    assert step(compliance, scenario, USER, True, "User3") == pytest.approx(30.0)
+    assert step(compliance, network, USER, True, "User3") == pytest.approx(30.0)
 
 
-def test_each_environment_has_its_own_workflow(scenario: Scenario) -> None:
+def test_each_environment_has_its_own_workflow(network: Network) -> None:
     other = Workflow.parse("enterprise,user,op_server,op_host,defender")
-    both = Compliance(scenario, np.stack([ORDER.indices(), other.indices()]), alignment_lambda=10.0)
+    both = Compliance(network, np.stack([ORDER.indices(), other.indices()]), alignment_lambda=10.0)
     users = np.array([USER, USER])
-    rewards = both.update(users, users, np.repeat(hosts(scenario, "User3", "Enterprise0"), 2, axis=0))
+    rewards = both.update(users, users, np.repeat(hosts(network, "User3", "Enterprise0"), 2, axis=0))
     assert rewards.tolist() == [0.0, -10.0]
 
 
@@ -243,10 +243,10 @@ def test_pooling_trainings_is_pooling_their_episodes() -> None:
     assert Obedience.pool([nothing, Obedience.of(right)]).compliance == 1.0
 
 
-def test_the_facts_that_environments_tell_are_enough_to_count(scenario: Scenario) -> None:
+def test_the_facts_that_environments_tell_are_enough_to_count(network: Network) -> None:
     envs = CageVectorEnv(50, red_agent="bline", max_steps=None)
     envs.reset(seed=1)
-    compliance = Compliance(scenario, np.tile(ORDER.indices(), (50, 1)))
+    compliance = Compliance(network, np.tile(ORDER.indices(), (50, 1)))
     rng = np.random.default_rng(1)
     fixes = [action for action in range(145) if envs.game.fixed_unit_type[action] != NO_TYPE]
     for _ in range(100):

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tests.conftest import require
 from tests.helpers import same
 from workflow_rl import CageEnv, CageVectorEnv, CyborgEnv, CyborgVectorEnv, ParallelEnvWrapper, UserError
-from workflow_rl.engine.network import RED_AGENTS, Scenario
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.training.compliance import FACTS
 
 Make = Callable[..., Any]
@@ -123,19 +123,19 @@ def test_an_environment_without_any_seed_plays_another_game_each_time(single: Ma
     assert len(games) == 4
 
 
-def test_infos_tell_what_compliance_needs(single: Make, scenario: Scenario) -> None:
+def test_infos_tell_what_compliance_needs(single: Make, network: Network) -> None:
     env = single(red_agent="bline", max_steps=None)
     env.reset(seed=3)
-    restore = scenario.action_index("Restore", "Enterprise2")
+    restore = network.action_index("Restore", "Enterprise2")
     before, repaired = np.zeros(13, bool), set()
     for step in range(60):
         *_, info = env.step(restore if step % 7 == 6 else 0)
         assert np.array_equal(info["compromised_before"], before)
-        there = before[scenario.host_names.index("Enterprise2")]  # Restore always frees its target
+        there = before[network.host_names.index("Enterprise2")]  # Restore always frees its target
         assert info["red_level"][8] == 2
         before = info["red_level"] > 0
         before[8] = False  # the foothold never counts
-        wanted = scenario.unit_types.index("enterprise") if step % 7 == 6 else -1
+        wanted = network.unit_types.index("enterprise") if step % 7 == 6 else -1
         assert info["fixed_unit_type"] == wanted
         assert info["repaired_unit_type"] == (wanted if there else -1)
         assert info["fixed_unit_type"].dtype == info["repaired_unit_type"].dtype == np.int8
@@ -144,7 +144,7 @@ def test_infos_tell_what_compliance_needs(single: Make, scenario: Scenario) -> N
     assert len(repaired) == 4
 
 
-def test_final_observation_and_facts_belong_to_the_ended_episode(vector: Make, scenario: Scenario) -> None:
+def test_final_observation_and_facts_belong_to_the_ended_episode(vector: Make, network: Network) -> None:
     envs, endless = vector(3, red_agent="bline", max_steps=15), vector(3, red_agent="bline", max_steps=None)
     assert (envs.max_steps, endless.max_steps) == (15, None)
     envs.reset(seed=0)
@@ -157,14 +157,14 @@ def test_final_observation_and_facts_belong_to_the_ended_episode(vector: Make, s
         assert truncated.all() == (step == 14)
         assert ("final_obs" in infos) == (step == 14)
         if step == 13:  # in the last step a repair
-            hosts = [scenario.host_names[max(np.flatnonzero(levels))] for levels in infos["red_level"]]
-            actions = [scenario.action_index("Restore", host) for host in hosts]
+            hosts = [network.host_names[max(np.flatnonzero(levels))] for levels in infos["red_level"]]
+            actions = [network.action_index("Restore", host) for host in hosts]
     assert not observations.any()
     assert not envs.packed_observations.any()
     assert np.array_equal(np.stack(infos["final_obs"]), expected[0])
     for name in (*FACTS, "red_level"):
         assert np.array_equal(infos["final_info"][name], expected[4][name])
-    repaired = [scenario.unit_type_index(host) for host in hosts]
+    repaired = [network.unit_type_index(host) for host in hosts]
     assert infos["final_info"]["repaired_unit_type"].tolist() == repaired
     assert (infos["repaired_unit_type"] == -1).all()
     assert (infos["red_level"] == [0] * 8 + [2] + [0] * 4).all()
@@ -318,10 +318,10 @@ BAD_SETTINGS = [
     ({"red_agent": "bline,meander"}, "2 red agents were given for 1 environments"),
     ({"num_envs": 10**20}, "whole number from 1 to 10+"),
     ({"max_steps": 10**30}, "whole number from 1 to 2147483647"),
-    ({"scenario": None}, "a scenario must be a Scenario or the path of its file, not None"),
+    ({"network": None}, "a network must be a Network or the path of its file, not None"),
     ({"edition": "newest"}, "unknown edition 'newest'; allowed: current, leaderboard"),
     ({"green_agent": "busy"}, "unknown green agent 'busy'; allowed: sleep, active"),
-    ({"scenario": "nowhere.toml"}, "nowhere.toml: cannot read the scenario file"),
+    ({"network": "nowhere.toml"}, "nowhere.toml: cannot read the network file"),
 ]
 
 

@@ -61,7 +61,7 @@ def state_of(pid: int) -> str:
 
 def test_a_seed_is_the_game_that_cyborg_plays_after_seeding_pythons_generator() -> None:
     env = CyborgEnv("meander")
-    raw = CyborgGame(load_cyborg(), "meander", "sleep", env.scenario).wrapper
+    raw = CyborgGame(load_cyborg(), "meander", "sleep", env.network).wrapper
     actions = np.random.default_rng(0).integers(145, size=40).tolist()
     env.reset(seed=12345)
     ours = [env.step(action)[:2] for action in actions]
@@ -361,7 +361,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     a file, that it imports gym, which nobody installs, and that its wrapper returns observations alone from reset and
     four values from step.
     """
-    from workflow_rl.engine.network_file import load_scenario
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 
     root = tmp_path / "cage-challenge-2" / "CybORG" / "CybORG"
@@ -392,7 +392,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
         "Simulator/Session.py": "from csle_cyborg.simulator.session import RedAbstractSession\n",
         "Shared/__init__.py": "",
         "Shared/Enums.py": "from csle_cyborg.shared.enums import ProcessVersion\n",
-        "Shared/Scenarios/Scenario2.yaml": json.dumps(cyborg_scenario(load_scenario())),
+        "Shared/Scenarios/Scenario2.yaml": json.dumps(cyborg_scenario(load_network())),
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -413,7 +413,7 @@ def test_a_checkout_of_cyborg_can_be_used_instead(checkout: Path) -> None:
     assert sys.path == path
     assert sys.modules.get("gym") is not gymnasium  # nobody else takes one for the other
     with pytest.raises(UserError, match="plays its own Scenario2"):
-        CyborgEnv(cyborg_path=str(checkout), scenario=changed_scenario(checkout))
+        CyborgEnv(cyborg_path=str(checkout), network=changed_scenario(checkout))
 
 
 def changed_scenario(folder: Path) -> Path:

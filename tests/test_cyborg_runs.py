@@ -21,7 +21,7 @@ from workflow_rl.envs.backends import NATIVE, Backend
 from workflow_rl.errors import SimulatorError
 from workflow_rl.runs import Run, read_config, read_tensors
 from workflow_rl.training.collectors import PlainCollector, workflow_codes
-from workflow_rl.training.evaluation import evaluate_network
+from workflow_rl.training.evaluation import evaluate_policy
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.workflow import Workflow
@@ -84,7 +84,7 @@ def test_an_evaluation_on_cyborg_does_not_depend_on_the_number_of_processes() ->
     workflows = (Workflow.parse(ORDER),)
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
     found = [
-        evaluate_network(
+        evaluate_policy(
             ppo, workflows, "bline,meander", "current", 5, 25, 1, (2,), False, (25,), Backend("cyborg", "", n)
         )
         for n in (1, 2)
@@ -104,7 +104,7 @@ def test_the_two_ways_to_play_greedily_agree() -> None:
     """The plain collector, which CybORG needs, and the compiled rollout."""
     workflows = (Workflow.parse(ORDER),)
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), load_policy(UNIVERSAL).net)
-    compiled = evaluate_network(ppo, workflows, "meander", "current", 20, 60, 3, (4,), greedy=True)
+    compiled = evaluate_policy(ppo, workflows, "meander", "current", 20, 60, 3, (4,), greedy=True)
     from workflow_rl.training.collectors import ENVIRONMENTS, POLICY, derive_seeds
 
     config = TrainConfig(update_steps=60, max_steps=60, alignment_lambda=0.0, device="cpu")

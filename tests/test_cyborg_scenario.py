@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.conftest import ORACLE
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 from workflow_rl.studies.bench import cyborg_speed
 
@@ -49,10 +49,10 @@ def games(path: Any, n_seeds: int) -> np.ndarray:
 
 @pytest.mark.long
 @pytest.mark.needs("recordings")
-def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any, scenario: Scenario) -> None:
+def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any, network: Network) -> None:
     original = ORACLE / "scenario2.merged.yaml"
     ours = tmp_path / "ours.json"
-    ours.write_text(json.dumps(cyborg_scenario(scenario)), "utf-8")
+    ours.write_text(json.dumps(cyborg_scenario(network)), "utf-8")
     left, right = games(original, 10), games(ours, 10)
     assert left.shape == (3 * 10 * 100, 53)
     assert np.array_equal(left, right)
@@ -60,10 +60,10 @@ def test_the_exported_scenario_gives_the_same_games_as_cyborgs_own(tmp_path: Any
 
 
 @pytest.mark.needs("recordings")
-def test_processes_have_the_numbers_and_sessions_the_order_that_chance_depends_on(scenario: Scenario) -> None:
+def test_processes_have_the_numbers_and_sessions_the_order_that_chance_depends_on(network: Network) -> None:
     """A number that is taken is drawn again, which moves all later chance on; game 203103 against Meander is one."""
     original = ORACLE / "scenario2.merged.yaml"
-    theirs, ours = yaml.safe_load(original.read_text("utf-8")), cyborg_scenario(scenario)
+    theirs, ours = yaml.safe_load(original.read_text("utf-8")), cyborg_scenario(network)
     for name, host in theirs["Hosts"].items():
         numbers = [sorted(process["PID"] for process in one["Processes"]) for one in (host, ours["Hosts"][name])]
         assert numbers[0] == numbers[1], name

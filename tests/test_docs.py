@@ -28,7 +28,7 @@ ELSEWHERE = {
     "python -m benchmarks.study robustness": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks.study scaling": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks.study limit": "minutes; tests/test_studies.py runs its quick form",
-    "python -m benchmarks.study --render": "writes docs/results.md; tests/test_studies.py makes the page anew and compares",
+    "python -m benchmarks.study --render": "writes docs/results.md; tests/test_studies.py compares the page",
     "python -m benchmarks.cluster overhead": "minutes of measuring; tests/test_cluster.py runs such searches smaller",
     "python -m benchmarks.cluster faults": "minutes; tests/test_cluster.py does the same with a smaller search",
     "python -m benchmarks.cluster suggestions": "writes the stored result; tests/test_search.py makes suggestions",

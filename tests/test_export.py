@@ -20,7 +20,7 @@ from workflow_rl import CageVectorEnv, UserError, load_policy
 from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.defenders.exported_agent import UNIT_TYPES
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.training.collectors import workflow_codes
 from workflow_rl.training.compliance import FACTS, Compliance, Obedience
 from workflow_rl.training.policy_file import PolicyFile, save_policy
@@ -76,7 +76,7 @@ def test_the_agent_acts_as_our_policy_on_ten_thousand_observations(tmp_path: Pat
 
 @pytest.mark.parametrize("red", ["bline", "meander"])
 def test_the_agent_keeps_its_order_in_fresh_games_as_well_as_the_evaluation_of_the_policy_claims(
-    tmp_path: Path, scenario: Scenario, red: str
+    tmp_path: Path, network: Network, red: str
 ) -> None:
     """It sees observations alone; whether it repairs, and in which order, is judged by the true state."""
     claim = run_json(
@@ -87,7 +87,7 @@ def test_the_agent_keeps_its_order_in_fresh_games_as_well_as_the_evaluation_of_t
     module, n = agent_in(tmp_path / "agent"), 300
     agents, envs = [module.Agent(seed=game) for game in range(n)], CageVectorEnv(n, red_agent=red, max_steps=None)
     kept, reversed_ = (
-        Compliance(scenario, np.tile(Workflow.parse(order).indices(), (n, 1)))
+        Compliance(network, np.tile(Workflow.parse(order).indices(), (n, 1)))
         for order in (ORDER, ",".join(ORDER.split(",")[::-1]))
     )
     observations, _ = envs.reset(seed=123)
@@ -171,14 +171,14 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
 ) -> None:
     """The text of csle-cyborg's evaluation.py is executed; what it lacks is supplied around it.
 
-    It cannot run as it is published: it opens a scenario file that the package does not have, writes into the package's
+    It cannot run as it is published: it opens a network file that the package does not have, writes into the package's
     folder, asks for names and a git commit, and expects the four values of an older Gym. Episodes: 2 instead of 100.
     """
     import csle_cyborg.agents.simple_agents.blue_load_agent as load_agent
     import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
     import csle_cyborg.main as simulator
 
-    from workflow_rl.engine.network_file import load_scenario
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 
     spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
@@ -195,7 +195,7 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
 
     class Main(simulator.Main):  # type: ignore[misc]
         def __init__(self, _: str, *arguments: Any, **options: Any) -> None:
-            super().__init__(cyborg_scenario(load_scenario()), *arguments, **options)
+            super().__init__(cyborg_scenario(load_network()), *arguments, **options)
 
     (tmp_path / "Evaluation").mkdir()
     monkeypatch.setattr(load_agent, "BlueLoadAgent", exported.Agent)

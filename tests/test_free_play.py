@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.free_play import LIMIT, compare
 from workflow_rl.defenders.protocol import evaluate, reference_policy
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.errors import UserError
 
 
@@ -33,13 +33,13 @@ def test_seeds_change_the_games_and_equal_seeds_do_not() -> None:
     assert first != other
 
 
-def test_reactive_policies_clean_the_first_host_that_looks_compromised(scenario: Scenario) -> None:
+def test_reactive_policies_clean_the_first_host_that_looks_compromised(network: Network) -> None:
     user, unknown, privileged = 0b1000, 0b0100, 0b1100
     packed = np.array([0, user << 4 * 3 | privileged << 4 * 9, unknown << 4 * 12, 0b0011 << 4 * 2, privileged])
     generator = np.random.default_rng(0)
 
     def names(policy: str) -> list[str]:
-        return [scenario.action_name(action) for action in reference_policy(policy)(packed, generator).tolist()]
+        return [network.action_name(action) for action in reference_policy(policy)(packed, generator).tolist()]
 
     assert names("reactive-restore") == ["Sleep", "Restore Enterprise2", "Restore User4", "Sleep", "Restore Defender"]
     assert names("reactive-remove") == ["Sleep", "Remove Enterprise2", "Restore User4", "Sleep", "Restore Defender"]

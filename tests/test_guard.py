@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from workflow_rl.defenders.export import export_agent
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
@@ -25,32 +25,32 @@ from workflow_rl.training.workflow import Workflow, all_workflows
 ORDER = "enterprise,user,op_server,defender,op_host"
 
 
-def believed(scenario: Scenario, **hosts: int) -> int:
+def believed(network: Network, **hosts: int) -> int:
     """A packed observation in which blue believes something of some hosts: 1 unknown, 2 user, 3 privileged access."""
-    return sum(belief << (4 * scenario.host_names.index(name) + 2) for name, belief in hosts.items())
+    return sum(belief << (4 * network.host_names.index(name) + 2) for name, belief in hosts.items())
 
 
-def left(scenario: Scenario, guard: Guard, observation: int) -> set[str]:
+def left(network: Network, guard: Guard, observation: int) -> set[str]:
     """Unit types that may still be fixed."""
     chances = np.ones(145, np.float32)
     block(chances, guard, Workflow.parse(ORDER).indices(), observation)
     assert (chances[:15] == 1).all()  # Sleep, Monitor, Analyse
     assert (chances[28:132] == 1).all()  # decoys
-    return {scenario.unit_types[guard.fixed[action]] for action in np.flatnonzero(chances) if guard.fixed[action] >= 0}
+    return {network.unit_types[guard.fixed[action]] for action in np.flatnonzero(chances) if guard.fixed[action] >= 0}
 
 
-def test_only_types_before_and_with_the_one_that_looks_due_may_be_fixed(scenario: Scenario) -> None:
-    guard = make_guard(scenario, PLAIN)
-    everything = set(scenario.unit_types)
-    assert left(scenario, guard, 0) == everything
-    assert left(scenario, guard, believed(scenario, Enterprise2=2)) == {"enterprise"}
-    assert left(scenario, guard, believed(scenario, User3=3)) == {"enterprise", "user"}
-    assert left(scenario, guard, believed(scenario, User3=2, Enterprise0=3)) == {"enterprise"}
-    assert left(scenario, guard, believed(scenario, Op_Host1=2)) == everything  # the last of the order
-    assert left(scenario, guard, believed(scenario, Enterprise2=1)) == everything  # removed: nobody knows
-    assert left(scenario, guard, believed(scenario, User0=3)) == everything  # red's foothold never counts
+def test_only_types_before_and_with_the_one_that_looks_due_may_be_fixed(network: Network) -> None:
+    guard = make_guard(network, PLAIN)
+    everything = set(network.unit_types)
+    assert left(network, guard, 0) == everything
+    assert left(network, guard, believed(network, Enterprise2=2)) == {"enterprise"}
+    assert left(network, guard, believed(network, User3=3)) == {"enterprise", "user"}
+    assert left(network, guard, believed(network, User3=2, Enterprise0=3)) == {"enterprise"}
+    assert left(network, guard, believed(network, Op_Host1=2)) == everything  # the last of the order
+    assert left(network, guard, believed(network, Enterprise2=1)) == everything  # removed: nobody knows
+    assert left(network, guard, believed(network, User0=3)) == everything  # red's foothold never counts
     scans = sum(1 << (4 * host) for host in range(13))
-    assert left(scenario, guard, scans) == everything
+    assert left(network, guard, scans) == everything
 
 
 @pytest.mark.parametrize("view", [PLAIN, View("short-memory", "host-decoy"), View("memory")])

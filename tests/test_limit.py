@@ -20,8 +20,8 @@ from workflow_rl.cli.printing import too_good
 from workflow_rl.defenders.protocol import evaluate, reference_policy
 from workflow_rl.engine import Draw, allocate, compile_tables, force
 from workflow_rl.engine.chance import ABSENT
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import NO_EXPLOIT
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import DRAW_RANGE
@@ -39,8 +39,8 @@ TAKEOVERS = (0, 7, 14)
 
 @cache
 def solution(edition: str) -> Solution:
-    scenario = load_scenario()
-    return solve(compile_tables(scenario, edition), scenario, HORIZON, keep_all=True, takeovers=TAKEOVERS)
+    network = load_network()
+    return solve(compile_tables(network, edition), network, HORIZON, keep_all=True, takeovers=TAKEOVERS)
 
 
 def rows_of(states: np.ndarray, solved: Solution) -> np.ndarray:
@@ -120,12 +120,12 @@ ORDERS = (
 
 @cache
 def solution_in_order(edition: str, order: str) -> Solution:
-    scenario, free_play = load_scenario(), solution(edition)
-    repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, scenario)
-    return in_order(free_play, scenario, repairs, orders_of(free_play.reduction, scenario)[order])
+    network, free_play = load_network(), solution(edition)
+    repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, network)
+    return in_order(free_play, network, repairs, orders_of(free_play.reduction, network)[order])
 
 
-def violates(states: np.ndarray, scenario: Scenario, order: str) -> np.ndarray:
+def violates(states: np.ndarray, network: Network, order: str) -> np.ndarray:
     """Is each action a violation? From the true states and the rules in words; (n, actions) bool.
 
     Restore ends red's presence on its target, Remove does where red has only sessions that it can kill.
@@ -138,13 +138,13 @@ def violates(states: np.ndarray, scenario: Scenario, order: str) -> np.ndarray:
             else "untraced"
             if state["untraced"] >> h & 1
             else "traced"
-            for h, host in enumerate(scenario.host_names)
+            for h, host in enumerate(network.host_names)
             if (state["privileged"] | state["traced"] | state["untraced"]) >> h & 1 and host != "User0"
         }
-        types = {host.name: host.unit_type for host in scenario.hosts}
+        types = {host.name: host.unit_type for host in network.hosts}
         due = next((kind for kind in order.split(",") if kind in {types[host] for host in held}), "")
         for action in range(N_ACTIONS):
-            verb, host = scenario.action_parts(action)
+            verb, host = network.action_parts(action)
             ends = verb == "Restore" or (verb == "Remove" and held.get(host) == "traced")
             found[row, action] = host in held and ends and types[host] != due
     return found
@@ -162,11 +162,11 @@ def test_with_violations_taken_away_the_values_solve_bellmans_equation_of_the_un
     edition: str, order: str
 ) -> None:
     """So the reductions are exact with the constraint too."""
-    solved, scenario, taken = solution_in_order(edition, order), load_scenario(), 0
+    solved, network, taken = solution_in_order(edition, order), load_network(), 0
     for step, states in enumerate(games_of_a_careless_defender(solved, 8, seed=5)):
         after, rewards, chances = every_outcome(states, solved.tables)
         here, there = rows_of(states, solved), rows_of(after.reshape(-1), solved).reshape(after.shape)
-        forbidden = violates(states, scenario, order)
+        forbidden = violates(states, network, order)
         taken += int(forbidden.sum())
         for to_go in range(1, HORIZON - step + 1):
             value = (chances * (rewards + solved.values[to_go - 1, there])).sum(axis=2)
@@ -176,13 +176,13 @@ def test_with_violations_taken_away_the_values_solve_bellmans_equation_of_the_un
 
 
 def test_keeping_an_order_is_never_better_than_freedom_and_is_really_kept() -> None:
-    scenario, free_play = load_scenario(), solution("current")
-    assert tuple(orders_of(free_play.reduction, scenario)) == ORDERS
+    network, free_play = load_network(), solution("current")
+    assert tuple(orders_of(free_play.reduction, network)) == ORDERS
     for order in ORDERS:
         kept = solution_in_order("current", order)
         assert (kept.values[:, 0] <= free_play.values[:, 0] + 1e-6).all()
-        numbers = orders_of(free_play.reduction, scenario)[order]
-        played = simulate(kept, scenario, HORIZON, games=2000, seed=1, order=numbers)
+        numbers = orders_of(free_play.reduction, network)[order]
+        played = simulate(kept, network, HORIZON, games=2000, seed=1, order=numbers)
         cell = cell_of(played.returns)
         assert abs(cell.mean - kept.values[HORIZON, 0] / 10) < 4 * cell.standard_error
         assert played.repairs > 0
@@ -192,7 +192,7 @@ def test_keeping_an_order_is_never_better_than_freedom_and_is_really_kept() -> N
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_optimal_policy_returns_its_value_in_games_of_the_engine(edition: str) -> None:
     for length in (9, HORIZON):
-        cell = cell_of(simulate(solution(edition), load_scenario(), length, games=4000, seed=1).returns)
+        cell = cell_of(simulate(solution(edition), load_network(), length, games=4000, seed=1).returns)
         exact = solution(edition).values[length, 0] / 10
         assert abs(cell.mean - exact) < 4 * cell.standard_error
 
@@ -213,13 +213,13 @@ def test_blue_takes_over_each_state_as_often_as_in_games_in_which_it_slept(editi
 
 
 def test_in_an_incident_all_orders_differ_one_is_nearly_as_good_as_freedom_and_games_agree() -> None:
-    scenario, free_play, number = load_scenario(), solution("current"), len(TAKEOVERS) - 1
+    network, free_play, number = load_network(), solution("current"), len(TAKEOVERS) - 1
     worth = {}
     for order in ORDERS:
         kept = solution_in_order("current", order)
         worth[order] = kept.expected[HORIZON, number]
-        numbers = orders_of(free_play.reduction, scenario)[order]
-        played = simulate(kept, scenario, HORIZON, 2000, seed=1, order=numbers, takeover=TAKEOVERS[-1])
+        numbers = orders_of(free_play.reduction, network)[order]
+        played = simulate(kept, network, HORIZON, 2000, seed=1, order=numbers, takeover=TAKEOVERS[-1])
         cell = cell_of(played.returns)
         assert abs(cell.mean - worth[order] / 10) < 4 * cell.standard_error
         assert (played.violations, played.repairs > 0) == (0, True)
@@ -272,7 +272,7 @@ def test_against_meander_the_cheating_rules_are_far_ahead_of_the_expert(edition:
 
 def test_looking_ahead_mends_rules_that_were_spoiled() -> None:
     """Else it would mean nothing that it finds no better action than those of the rules."""
-    tables = compile_tables(load_scenario(), "current")
+    tables = compile_tables(load_network(), "current")
     spoiled = Rules(tables, False, Patience(clean=99, keep=99))
     usual, changes = returns_of(spoiled, 30, 40, seed=3)
     assert changes == 0

@@ -15,8 +15,8 @@ from workflow_rl import CyborgVectorEnv
 from workflow_rl.defenders.names import LIVE_BLUES, blue_named
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import fixed_hosts
 from workflow_rl.envs.blue import Policy
 from workflow_rl.fidelity.cyborg_recorder import Recorder
@@ -78,7 +78,7 @@ class Noting(CyborgVectorEnv):
 
 def fixer(rule: Policy | None) -> Policy:
     """Fixes hosts at random; with a rule in three of ten steps, and whenever the rule would do nothing."""
-    fixes = np.flatnonzero(fixed_hosts(load_scenario()) >= 0)
+    fixes = np.flatnonzero(fixed_hosts(load_network()) >= 0)
 
     def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         fix, often = generator.choice(fixes, size=len(packed)), generator.random(len(packed)) < 0.3
@@ -95,19 +95,19 @@ FIXERS |= {f"{rule} or random": fixer(reference_policy(rule)) for rule in ("reac
 @pytest.mark.parametrize("games", [4, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("red", ["bline", "meander"])
 def test_cyborgs_infos_and_the_engine_agree_in_every_step_on_what_was_repaired(
-    red: str, games: int, scenario: Scenario
+    red: str, games: int, network: Network
 ) -> None:
     """By identity of red's sessions there, by the state between blue's and red's move here."""
-    hosts, rows, columns = fixed_hosts(scenario), np.arange(games)[:, None], np.arange(100)
-    tables = compile_tables(scenario)
+    hosts, rows, columns = fixed_hosts(network), np.arange(games)[:, None], np.arange(100)
+    tables = compile_tables(network)
     fixes = repairs = idle = back = 0
     for number, (name, blue) in enumerate(FIXERS.items()):
         green = GREEN_AGENTS[number % 2]
         with closing(Noting(games, red_agent=red, green_agent=green, max_steps=None, recorder=Recorder)) as envs:
             trace = _record(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100, ["0"])
             told = {fact: np.stack([infos[fact] for infos in envs.said], axis=1) for fact in (*FACTS, "red_level")}
-        assert replay(trace, scenario).mismatched_steps == 0
-        freed, target = Replayer(trace, scenario).repaired(tables), hosts[trace["blue_action"]]
+        assert replay(trace, network).mismatched_steps == 0
+        freed, target = Replayer(trace, network).repaired(tables), hosts[trace["blue_action"]]
         fixed, repaired = told["fixed_unit_type"], told["repaired_unit_type"]
         assert np.array_equal(fixed >= 0, target >= 0)
         assert np.array_equal(freed, np.where(repaired >= 0, 1 << target.clip(0).astype(np.int16), 0)), name

@@ -10,7 +10,7 @@ import pytest
 
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import RED_AGENTS, Scenario
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.engine.tables import TARGET_ENTERPRISE, TARGET_USER
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.memory import (
@@ -61,23 +61,23 @@ def play(red_agent: str, edition: str, n_envs: int, steps: int, blue: str, seed:
         envs.step(actions)
 
 
-def test_hosts_actions_and_decoys_have_the_scenarios_numbers(scenario: Scenario) -> None:
-    names = scenario.host_names
+def test_hosts_actions_and_decoys_have_the_scenarios_numbers(network: Network) -> None:
+    names = network.host_names
     assert (names[DEFENDER], names[USER4], len(names)) == ("Defender", "User4", N_HOSTS)
     wanted = {"Analyse": ANALYSE, "Remove": REMOVE, "DecoyApache": FIRST_DECOY, "Restore": RESTORE}
     for verb, number in wanted.items():
-        assert [scenario.action_index(verb, name) for name in names] == list(range(number, number + N_HOSTS))
-    assert scenario.action_index("Sleep") == SLEEP
+        assert [network.action_index(verb, name) for name in names] == list(range(number, number + N_HOSTS))
+    assert network.action_index("Sleep") == SLEEP
     envs = CageVectorEnv(1, max_steps=None)
     for host, name in enumerate(names):
-        for bit, decoy in enumerate(scenario.decoys):
+        for bit, decoy in enumerate(network.decoys):
             envs.reset(seed=0)
-            envs.step([scenario.action_index(f"Decoy{decoy.name}", name)])
+            envs.step([network.action_index(f"Decoy{decoy.name}", name)])
             assert (envs.snapshot()[0]["decoys"][host] == 1 << bit) == (FITTING[host] >> bit & 1 == 1)
 
 
-def test_b_lines_program_is_the_scenarios(scenario: Scenario) -> None:
-    tables = compile_tables(scenario)[0]
+def test_b_lines_program_is_the_scenarios(network: Network) -> None:
+    tables = compile_tables(network)[0]
     assert tables["line_success"][:N_LINES].tolist() == AFTER_SUCCESS.tolist()
     assert tables["line_failure"][:N_LINES].tolist() == AFTER_FAILURE.tolist()
     for user in np.flatnonzero(tables["bline_users"] >> np.arange(N_HOSTS) & 1).tolist():
@@ -108,10 +108,10 @@ def test_the_next_useful_decoy_fits_and_is_new_until_there_are_none() -> None:
         assert len(placed) <= MOST_DECOYS
 
 
-def test_host_decoy_actions_stand_for_what_they_say(scenario: Scenario) -> None:
+def test_host_decoy_actions_stand_for_what_they_say(network: Network) -> None:
     memory = np.zeros(1, MEMORY_DTYPE)
     forget(memory[0])
-    names = [scenario.action_name(int(full_action(memory[0], action))) for action in range(N_HOST_DECOY)]
+    names = [network.action_name(int(full_action(memory[0], action))) for action in range(N_HOST_DECOY)]
     assert names[:2] == ["Sleep", "Analyse Defender"]
     assert names[14] == "Remove Defender"
     assert names[27 + 10] == "DecoyFemitter User2"

@@ -10,7 +10,7 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl.defenders.playbook import PURPOSE, _orders, _pairs, read_playbook
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.training.compliance import EPISODE_DTYPE, Compliance, Obedience
 from workflow_rl.training.workflow import all_workflows
@@ -29,7 +29,7 @@ def test_pairs_count_what_was_repaired_while_the_other_was_held() -> None:
 
 def test_an_order_is_broken_where_something_of_higher_priority_was_held() -> None:
     """By hand: in game 0 an enterprise host is repaired while a user host is held, in game 1 nothing else is held."""
-    types = load_scenario().unit_types
+    types = load_network().unit_types
     enterprise, user = types.index("enterprise"), types.index("user")
     counts = np.zeros((2, 5, 32), int)
     counts[0, enterprise, 1 << enterprise | 1 << user] = 1
@@ -49,7 +49,7 @@ def test_the_figures_of_an_order_are_those_of_compliance(takeover: str) -> None:
     workflows = all_workflows()[::13]
     seeds = np.random.SeedSequence([3, RED_AGENTS.index("bline"), PURPOSE]).generate_state(n, np.uint64)
     envs.reset(seed=seeds.tolist())
-    judges = [Compliance(envs.scenario, np.stack([workflow.indices()] * n)) for workflow in workflows]
+    judges = [Compliance(envs.network, np.stack([workflow.indices()] * n)) for workflow in workflows]
     total = np.zeros(n)
     for _ in range(100):
         _, rewards, _, _, infos = envs.step(blue(envs.packed_observations, np.random.default_rng(0)))

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import DATA, oracle_files
 from tests.mutants import TABLE_MUTANTS, TableMutant
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import RED_ACTIONS, Scenario
+from workflow_rl.engine.network import RED_ACTIONS, Network
 from workflow_rl.errors import TraceError
 from workflow_rl.fidelity.meander_check import meander_candidates
 from workflow_rl.fidelity.replay import Replayer, ReplayResult, replay
@@ -19,35 +19,33 @@ EDITIONS = ("current", "leaderboard")
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_sample_of_recorded_games_is_replayed_without_a_mismatch(
-    scenario: Scenario, samples: dict[str, Trace], edition: str
+    network: Network, samples: dict[str, Trace], edition: str
 ) -> None:
-    result = replay(samples[edition], scenario, edition)
+    result = replay(samples[edition], network, edition)
     assert result.steps == samples[edition]["blue_action"].size
     assert (result.mismatched_steps, result.first_mismatch) == (0, None)
 
 
 @pytest.mark.parametrize(("edition", "steps"), [("current", 160_000), ("leaderboard", 30_000)])
-def test_all_recorded_games_are_replayed_without_a_mismatch(scenario: Scenario, edition: str, steps: int) -> None:
+def test_all_recorded_games_are_replayed_without_a_mismatch(network: Network, edition: str, steps: int) -> None:
     total = ReplayResult()
     for path in oracle_files(edition):
-        total.add(replay(load_trace(path), scenario, edition))
+        total.add(replay(load_trace(path), network, edition))
     assert (total.steps, total.mismatched_steps, total.first_mismatch) == (steps, 0, None)
 
 
-def test_the_wrong_edition_is_noticed_in_exactly_the_episodes_that_differ(scenario: Scenario) -> None:
+def test_the_wrong_edition_is_noticed_in_exactly_the_episodes_that_differ(network: Network) -> None:
     total = ReplayResult()
     for path in oracle_files("leaderboard"):
-        total.add(replay(load_trace(path), scenario, "current"))
+        total.add(replay(load_trace(path), network, "current"))
     assert total.mismatched_episodes == 73  # counted by the makers of the recordings
 
 
 @pytest.mark.parametrize("mutant", TABLE_MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_replay_notices_a_wrong_table_entry(
-    scenario: Scenario, samples: dict[str, Trace], mutant: TableMutant
-) -> None:
-    tables = compile_tables(scenario, mutant.edition)
+def test_a_replay_notices_a_wrong_table_entry(network: Network, samples: dict[str, Trace], mutant: TableMutant) -> None:
+    tables = compile_tables(network, mutant.edition)
     mutant.change(tables)
-    assert Replayer(samples[mutant.edition], scenario).differs(tables)
+    assert Replayer(samples[mutant.edition], network).differs(tables)
 
 
 FIELDS = (
@@ -58,7 +56,7 @@ FIELDS = (
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_replay_notices_a_changed_value_in_every_array(
-    scenario: Scenario, samples: dict[str, Trace], name: str
+    network: Network, samples: dict[str, Trace], name: str
 ) -> None:
     trace = samples["current"].take([5])
     changed = trace[name].copy()
@@ -75,28 +73,28 @@ def test_a_replay_notices_a_changed_value_in_every_array(
         changed[0, 20, 0] ^= 128
     else:
         changed[0, 20] = changed[0, 20] ^ 1
-    result = replay(Trace("changed", trace.arrays | {name: changed}), scenario)
+    result = replay(Trace("changed", trace.arrays | {name: changed}), network)
     assert result.mismatched_steps > 0
     assert result.first_mismatch is not None
     assert result.first_mismatch["file"] == "changed"
 
 
 def test_a_step_beyond_the_recorded_length_of_an_episode_is_not_compared(
-    scenario: Scenario, samples: dict[str, Trace]
+    network: Network, samples: dict[str, Trace]
 ) -> None:
     trace = samples["current"].take([5])
     reward, n_steps = trace["reward"].copy(), trace["n_steps"].copy()
     reward[0, 50:], n_steps[0] = -99.0, 50
-    result = replay(Trace("short", trace.arrays | {"reward": reward, "n_steps": n_steps}), scenario)
+    result = replay(Trace("short", trace.arrays | {"reward": reward, "n_steps": n_steps}), network)
     assert (result.steps, result.mismatched_steps) == (50, 0)
 
 
-def test_the_first_mismatch_names_episode_step_and_values(scenario: Scenario, samples: dict[str, Trace]) -> None:
+def test_the_first_mismatch_names_episode_step_and_values(network: Network, samples: dict[str, Trace]) -> None:
     trace = samples["current"].take([5, 6, 7])
     reward = trace["reward"].copy()
     reward[2, 40] -= 1
     reward[1, 60] -= 1
-    result = replay(Trace("two", trace.arrays | {"reward": reward}), scenario)
+    result = replay(Trace("two", trace.arrays | {"reward": reward}), network)
     assert result.mismatched_steps == result.mismatched_episodes == 2
     assert result.mismatches_by_field == {"reward": 2}
     first = result.first_mismatch
@@ -105,12 +103,12 @@ def test_the_first_mismatch_names_episode_step_and_values(scenario: Scenario, sa
     assert first["fields"]["reward"]["recorded"] == pytest.approx(first["fields"]["reward"]["engine"] - 1)
 
 
-def test_meander_picks_each_host_as_often_as_our_candidate_sets_predict(scenario: Scenario) -> None:
+def test_meander_picks_each_host_as_often_as_our_candidate_sets_predict(network: Network) -> None:
     """A candidate set that is too large would hold hosts that genuine CybORG never picks."""
     expected, variance, picked = np.zeros(13), np.zeros(13), np.zeros(13)
     for path in oracle_files("current"):
         trace = load_trace(path)
-        masks = meander_candidates(trace, scenario)
+        masks = meander_candidates(trace, network)
         drawn = np.isin(
             trace["red_action"],
             [RED_ACTIONS.index("DiscoverNetworkServices"), RED_ACTIONS.index("ExploitRemoteService")],
@@ -129,14 +127,14 @@ def test_meander_picks_each_host_as_often_as_our_candidate_sets_predict(scenario
     assert picked[~possible].sum() == 0
 
 
-def test_red_chooses_each_exploit_as_often_as_our_options_predict(scenario: Scenario) -> None:
+def test_red_chooses_each_exploit_as_often_as_our_options_predict(network: Network) -> None:
     """An option too many would go unnoticed in a replay, which forces the choice; not in the frequencies."""
-    tables, names = compile_tables(scenario)[0], [exploit.name for exploit in scenario.exploits]
+    tables, names = compile_tables(network)[0], [exploit.name for exploit in network.exploits]
     codes = code_map(TRACE_EXPLOITS, names)
     expected, variance, chosen = np.zeros(8), np.zeros(8), np.zeros(8)
     for path in oracle_files("current"):
         trace = load_trace(path)
-        memory = translate_masks(trace["red_ports"], np.array([scenario.ports.index(port) for port in TRACE_PORTS]))
+        memory = translate_masks(trace["red_ports"], np.array([network.ports.index(port) for port in TRACE_PORTS]))
         for episode, step in np.argwhere(trace["exploit"] >= 0):  # an exploit does not change what red remembers
             options = int(tables["options"][memory[episode, step, trace["red_target"][episode, step]]])
             members = [e for e in range(8) if options >> e & 1]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import CHROMIUM
 from tests.test_report import figures_of, unpack
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import gather, write_report
 from workflow_rl.report.story import BELIEFS
 
@@ -105,7 +105,7 @@ def test_the_page_draws_everything_without_an_error_or_a_request(
 def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_reach(
     opened: Watched, run: Path
 ) -> None:
-    stories, scenario, page = gather(run)["stories"], load_scenario(), opened.page
+    stories, network, page = gather(run)["stories"], load_network(), opened.page
     assert page.locator("#story option").count() == len(stories)
 
     def agrees(story: dict[str, Any], step: int) -> None:
@@ -125,12 +125,12 @@ def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_r
         shown = page.evaluate(
             "n => [...Array(n).keys()].map(h => [document.getElementById('true-' + h).textContent,"
             "document.getElementById('belief-' + h).textContent, document.getElementById('title-' + h).textContent])",
-            len(scenario.hosts),
+            len(network.hosts),
         )
         for host, (mark, belief, title) in enumerate(shown):
             assert mark == ("", "u", "P")[frame["level"][host]]
             assert belief == f"believed {BELIEFS[frame['belief'][host]]}"
-            assert title.startswith(scenario.host_names[host])
+            assert title.startswith(network.host_names[host])
             assert all(decoy in title for decoy in frame["decoys"][host])
 
     agrees(stories[0], 0)

@@ -20,7 +20,7 @@ from workflow_rl import CageVectorEnv
 from workflow_rl.defenders.names import blue_named
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine import allocate, compile_tables
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.fidelity.replay import Replayer
@@ -39,13 +39,13 @@ def episodes() -> Episodes:
     return Episodes(blue_named(str(UNIVERSAL), ORDER), "bline", workflow=OTHER, n_episodes=40)
 
 
-def test_a_story_is_the_game_that_the_environment_plays(episodes: Episodes, scenario: Scenario) -> None:
+def test_a_story_is_the_game_that_the_environment_plays(episodes: Episodes, network: Network) -> None:
     """Its actions, played again with the same seed, give its levels, beliefs and rewards."""
     story = episodes.tell(7)
     envs = CageVectorEnv(40, red_agent="bline", max_steps=None)
     seeds = np.random.SeedSequence([SEED, 0, 5]).generate_state(40, np.uint64)
     envs.reset(seed=seeds.tolist())
-    names = [scenario.action_name(action) for action in range(145)]
+    names = [network.action_name(action) for action in range(145)]
     total = 0.0
     for step, frame in enumerate(story.frames):
         actions = np.zeros(40, int)
@@ -66,21 +66,21 @@ def believed(bits: list[float]) -> str:
     return {(0, 0): "clean", (1, 0): "unknown", (0, 1): "user", (1, 1): "privileged"}[int(bits[0]), int(bits[1])]
 
 
-def test_fixes_are_judged_by_the_workflow_and_what_was_skipped_is_named(scenario: Scenario) -> None:
+def test_fixes_are_judged_by_the_workflow_and_what_was_skipped_is_named(network: Network) -> None:
     before = np.zeros(13, bool)
-    remove, restore = scenario.action_index("Remove", "User1"), scenario.action_index("Restore", "Enterprise1")
-    user, enterprise = scenario.unit_types.index("user"), scenario.unit_types.index("enterprise")
-    assert judge(scenario, OTHER, 0, before, NO_TYPE) is None
-    assert judge(scenario, "", remove, before, NO_TYPE) is None
-    found = judge(scenario, OTHER, remove, before, NO_TYPE)
+    remove, restore = network.action_index("Remove", "User1"), network.action_index("Restore", "Enterprise1")
+    user, enterprise = network.unit_types.index("user"), network.unit_types.index("enterprise")
+    assert judge(network, OTHER, 0, before, NO_TYPE) is None
+    assert judge(network, "", remove, before, NO_TYPE) is None
+    found = judge(network, OTHER, remove, before, NO_TYPE)
     assert found is not None
     assert (found.verdict, found.unit_type, found.due) == ("idle", "user", "")
     before[[2, 9]] = True  # Enterprise1, User1
-    verdicts = [judge(scenario, OTHER, *fix) for fix in ((remove, before, user), (restore, before, enterprise))]
+    verdicts = [judge(network, OTHER, *fix) for fix in ((remove, before, user), (restore, before, enterprise))]
     assert [(v.verdict, v.unit_type, v.due) for v in verdicts if v] == [
         ("in order", "user", "user"), ("violation", "enterprise", "user"),
     ]  # fmt: skip
-    found = judge(scenario, OTHER, restore, before, NO_TYPE)
+    found = judge(network, OTHER, restore, before, NO_TYPE)
     assert found is not None
     assert (found.verdict, found.due) == ("idle", "user")
 
@@ -89,12 +89,12 @@ def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> 
     from workflow_rl.training.compliance import Compliance
     from workflow_rl.training.workflow import Workflow
 
-    scenario = episodes.scenario
+    network = episodes.network
     order = np.tile(Workflow.parse(OTHER).indices(), (40, 1))
-    compliance = Compliance(scenario, order, 0.0)
+    compliance = Compliance(network, order, 0.0)
     from workflow_rl.envs.game import fixed_unit_types
 
-    fixed = fixed_unit_types(scenario)
+    fixed = fixed_unit_types(network)
     for actions, repaired, before in zip(episodes.actions, episodes.repaired, episodes.before, strict=True):
         compliance.update(fixed[actions], repaired, before)
     assert compliance.episodes["violations"].sum() > 0
@@ -105,10 +105,10 @@ def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> 
         assert story.count("idle") == counts["idle"]
 
 
-def test_in_a_recorded_game_repairs_are_those_of_the_engine(samples: dict[str, Trace], scenario: Scenario) -> None:
+def test_in_a_recorded_game_repairs_are_those_of_the_engine(samples: dict[str, Trace], network: Network) -> None:
     """A fix of a host that is held before and free after it is one; of those that red takes back the engine knows."""
     trace, verdicts = samples["current"], set()
-    hosts = scenario.host_names
+    hosts = network.host_names
     for episode in range(0, trace.n_episodes, 4):
         frames = story_of_trace(trace, episode, "current", OTHER).frames
         for before, after in pairwise(frames):
@@ -139,23 +139,23 @@ def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episo
     assert [story.why for story in asleep.choose()] == ["median", "best", "worst"]
 
 
-def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], scenario: Scenario) -> None:
+def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], network: Network) -> None:
     trace = samples["current"]
     for episode in (0, 45, 80):
         story = story_of_trace(trace, episode, "current")
         assert story.red_agent == TRACE_RED_AGENTS[trace["red_agent"][episode]]
         assert [frame.level for frame in story.frames] == trace["priv"][episode].tolist()
         assert story.total == pytest.approx(trace["reward"][episode].sum(), abs=0.05)
-        wanted = [scenario.action_name(int(action)) for action in trace["blue_action"][episode]]
+        wanted = [network.action_name(int(action)) for action in trace["blue_action"][episode]]
         assert [frame.blue for frame in story.frames] == wanted
 
 
-def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace], scenario: Scenario) -> None:
+def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace], network: Network) -> None:
     """Every recorded step in words, levels and decoys, from the recording and from the engine's state."""
     from workflow_rl.report.story import _picture, _red_in_words
 
     trace = samples["current"].take([0, 20, 45, 60, 80])
-    replayer, tables = Replayer(trace, scenario), compile_tables(scenario, "current")
+    replayer, tables = Replayer(trace, network), compile_tables(network, "current")
     told = [story_of_trace(trace, episode, "current") for episode in range(5)]
     states, rewards = allocate(5), np.zeros(5)
     from workflow_rl.engine.network import RED_AGENTS
@@ -166,8 +166,8 @@ def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace
     for step in range(100):
         step_envs_with(states, tables, replayer.actions[:, step], replayer.draws[:, step], rewards)
         for episode, story in enumerate(told):
-            frame, picture = story.frames[step], _picture(scenario, states[episode])
-            assert frame.red == _red_in_words(scenario, states[episode])
+            frame, picture = story.frames[step], _picture(network, states[episode])
+            assert frame.red == _red_in_words(network, states[episode])
             for name in ("level", "belief", "activity"):
                 assert getattr(frame, name) == picture[name], (name, step)
             assert [sorted(names) for names in frame.decoys] == [sorted(names) for names in picture["decoys"]]

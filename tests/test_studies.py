@@ -32,7 +32,6 @@ from benchmarks.studies.statistics import difference, interquartile_mean, of_gam
 from benchmarks.studies.trainings import _noise
 from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
-from tests.helpers import run
 from workflow_rl.errors import UserError
 from workflow_rl.studies.results import read_result_file, write_result
 from workflow_rl.training.evaluation import evaluate_policy_file
@@ -236,12 +235,12 @@ def test_bad_input_is_one_sentence() -> None:
         ("limit", "--folder", "/proc/x"): "/proc/x: cannot write there (No such file or directory).",
     }
     for arguments, sentence in cases.items():
-        done = run("study", *arguments)
+        done = study(*arguments)
         assert (done.returncode, done.stderr.strip()) == (2, f"Error: {sentence}"), arguments
 
 
 def test_without_a_name_the_studies_are_listed() -> None:
-    done = run("study")
+    done = study()
     assert done.returncode == 0
     assert all(name in done.stdout for name in STUDIES)
 
@@ -288,7 +287,7 @@ def test_a_damaged_cell_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_two_studies_cannot_work_in_one_folder(tmp_path: Path) -> None:
     with laboratory(tmp_path).held():
-        done = run("study", "limit", "--quick", *in_folder(tmp_path))
+        done = study("limit", "--quick", *in_folder(tmp_path))
     assert (done.returncode, done.stderr.strip()) == (2, f"Error: {tmp_path} is in use by another process.")
 
 

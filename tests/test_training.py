@@ -26,7 +26,7 @@ from workflow_rl.presets import PRESETS, make_config
 from workflow_rl.runs import Run, read_events, read_tensors, write_tensors
 from workflow_rl.training.collectors import Collector, workflow_codes
 from workflow_rl.training.compliance import HELD_LIMITS, held
-from workflow_rl.training.evaluation import evaluate_network
+from workflow_rl.training.evaluation import evaluate_policy
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.trainer import StopReason, Training, train_workflow
@@ -361,10 +361,8 @@ def test_the_error_of_a_universal_policy_is_not_made_small_by_shared_chance() ->
     policy = load_policy(DATA / "universal.safetensors")
     workflows = all_workflows()[::12]
     ppo = ParallelOrderConditionedPPO(TrainConfig(), workflow_codes(workflows), policy.net)
-    means = [
-        evaluate_network(ppo, workflows, "bline", "current", 60, 100, seed, (5,)).mean_return for seed in range(30)
-    ]
-    error = evaluate_network(ppo, workflows, "bline", "current", 60, 100, 99, (5,)).standard_error
+    means = [evaluate_policy(ppo, workflows, "bline", "current", 60, 100, seed, (5,)).mean_return for seed in range(30)]
+    error = evaluate_policy(ppo, workflows, "bline", "current", 60, 100, 99, (5,)).standard_error
     assert 0.6 < error / np.std(means, ddof=1) < 1.6
 
 

@@ -16,14 +16,14 @@ from tests.conftest import require
 from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
 from workflow_rl.defenders.names import DATA
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
 from workflow_rl.envs.views import PLAIN, View, ViewedEnvs, begin_some, remember_all, unpack_words, with_view
 from workflow_rl.fidelity.cyborg_recorder import Recorder
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_tensors, write_tensors
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
-from workflow_rl.training.evaluation import network_policy
+from workflow_rl.training.evaluation import policy_of
 from workflow_rl.training.policy_file import FORMER, PolicyFile, load_policy, save_policy
 from workflow_rl.training.train_task import check_task
 
@@ -69,26 +69,26 @@ def test_a_view_keeps_the_promises_of_a_vector_environment(make: Any, view: View
     assert envs.memories["decoys"].any()
 
 
-def larger(scenario: Scenario) -> Scenario:
+def larger(network: Network) -> Network:
     """The challenge with a fourteenth host."""
-    hosts = (*scenario.hosts, replace(scenario.hosts[-1], name="User5"))
-    subnets = [replace(s, hosts=(*s.hosts, "User5")) if "User4" in s.hosts else s for s in scenario.subnets]
-    return replace(scenario, hosts=hosts, subnets=tuple(subnets))
+    hosts = (*network.hosts, replace(network.hosts[-1], name="User5"))
+    subnets = [replace(s, hosts=(*s.hosts, "User5")) if "User4" in s.hosts else s for s in network.subnets]
+    return replace(network, hosts=hosts, subnets=tuple(subnets))
 
 
-def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(scenario: Scenario) -> None:
+def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(network: Network) -> None:
     for view in (MEMORY, View("plain", "host-decoy"), View("memory", "full")):
         with pytest.raises(UserError, match=f"the {view} knows only CAGE Challenge 2; .* differs in hosts, subnets."):
-            ViewedEnvs(CageVectorEnv(1, scenario=larger(scenario)), view)
-    assert with_view(CageVectorEnv(1, scenario=larger(scenario)), PLAIN).single_action_space.n == 145 + 11
-    dearer = replace(scenario, hosts=tuple(replace(host, value=5.0) for host in scenario.hosts))
-    assert ViewedEnvs(CageVectorEnv(1, scenario=dearer), MEMORY).reset(seed=0)[0].shape == (1, 242)
+            ViewedEnvs(CageVectorEnv(1, network=larger(network)), view)
+    assert with_view(CageVectorEnv(1, network=larger(network)), PLAIN).single_action_space.n == 145 + 11
+    dearer = replace(network, hosts=tuple(replace(host, value=5.0) for host in network.hosts))
+    assert ViewedEnvs(CageVectorEnv(1, network=dearer), MEMORY).reset(seed=0)[0].shape == (1, 242)
 
 
 @pytest.mark.needs("csle_cyborg")
 def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> None:
     """The champion plays genuine CybORG; its recorded game, replayed in the engine, leaves the same memories."""
-    policy = network_policy(DATA / "champion-current.safetensors", "")
+    policy = policy_of(DATA / "champion-current.safetensors", "")
     options: dict[str, Any] = {"red_agent": "meander", "max_steps": None}
     with closing(ViewedEnvs(CyborgVectorEnv(1, recorder=Recorder, **options), View("memory", "full"))) as envs:
         envs.reset(seed=[3])

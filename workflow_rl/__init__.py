@@ -12,7 +12,7 @@ __version__ = VERSION
 
 if TYPE_CHECKING:
     from workflow_rl.config import TrainConfig
-    from workflow_rl.engine.network_file import load_scenario
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.backends import ParallelEnvWrapper
     from workflow_rl.envs.cyborg_env import CyborgEnv, CyborgVectorEnv
     from workflow_rl.envs.env import CageEnv, CageVectorEnv
@@ -44,7 +44,7 @@ _HOMES = {
     "train_workflow": "training.trainer",
     "ParallelEnvWrapper": "envs.backends",
     "UserError": "errors",
-    "load_scenario": "engine.network_file",
+    "load_network": "engine.network_file",
 }
 
 __all__ = [
@@ -62,8 +62,8 @@ __all__ = [
     "UserError",
     "Workflow",
     "__version__",
+    "load_network",
     "load_policy",
-    "load_scenario",
     "make_config",
     "train_workflow",
 ]

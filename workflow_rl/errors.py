@@ -8,8 +8,8 @@ class UserError(ValueError):
     """
 
 
-class ScenarioError(UserError):
-    """A scenario file that is missing, damaged or contradicts itself."""
+class NetworkError(UserError):
+    """A network file that is missing, damaged or contradicts itself."""
 
 
 class TraceError(UserError):

@@ -33,8 +33,8 @@ from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import BLINE, State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.engine.tables import Tables
@@ -88,23 +88,23 @@ def go_back(
 
 
 def solve(
-    tables: np.ndarray, scenario: Scenario, horizon: int, keep_all: bool = False, takeovers: Sequence[int] = ()
+    tables: np.ndarray, network: Network, horizon: int, keep_all: bool = False, takeovers: Sequence[int] = ()
 ) -> Solution:
     """The best play for every number of steps to go; values are kept of the states of the first steps, or of all.
 
     With ``takeovers`` the graph goes on for so many steps more, in which blue sleeps at first.
     """
-    r = reduction(tables, scenario)
+    r = reduction(tables, network)
     graph = build(tables, r, horizon + max(takeovers, default=0))
     empty = np.zeros((horizon + 1, 0))
     room = Solution(graph, r, tables, empty, empty, asleep(graph, takeovers), empty)
     return _best_play(room, horizon, keep_all, free(graph), NOTHING_DUE)
 
 
-def in_order(free_play: Solution, scenario: Scenario, repairs: Repairs, order: np.ndarray) -> Solution:
+def in_order(free_play: Solution, network: Network, repairs: Repairs, order: np.ndarray) -> Solution:
     """The best play that keeps an order (unit types as numbers, highest priority first), in the same graph."""
     keep_all = free_play.values.shape[1] == int(free_play.graph.sizes[STATES])
-    due = due_by_held(order, len(scenario.unit_types))
+    due = due_by_held(order, len(network.unit_types))
     return _best_play(free_play, len(free_play.choices) - 1, keep_all, repairs, due)
 
 
@@ -197,7 +197,7 @@ class Simulated(NamedTuple):
 
 def simulate(
     solution: Solution,
-    scenario: Scenario,
+    network: Network,
     n_steps: int,
     games: int,
     seed: int,
@@ -207,10 +207,10 @@ def simulate(
     """Plays the optimal policy in games of ``n_steps``; repairs are judged by the order (default: of the scenario)."""
     seeds = np.random.SeedSequence([seed, PURPOSE, n_steps]).generate_state(games, np.uint64)
     returns, opening, repairs = np.empty(games), np.zeros(UNKNOWN_STEPS, np.int64), np.zeros(2, np.int64)
-    order = np.arange(len(scenario.unit_types)) if order is None else order
+    order = np.arange(len(network.unit_types)) if order is None else order
     played = play(
         seeds, solution.tables, solution.graph, solution.reduction, solution.choices[: n_steps + 1], order,
-        type_masks(scenario), takeover_rows(takeover, 1)[0], allocate(2), returns, opening, repairs,
+        type_masks(network), takeover_rows(takeover, 1)[0], allocate(2), returns, opening, repairs,
     )  # fmt: skip
     assert played == games
     return Simulated(returns, opening, int(repairs[0]), int(repairs[1]))
@@ -258,18 +258,16 @@ def bline_limit(
     began = time.perf_counter()
     if horizon <= UNKNOWN_STEPS:
         raise UserError(f"the horizon must be more than {UNKNOWN_STEPS} steps, not {horizon}.")
-    scenario = load_scenario()
-    tables = compile_tables(scenario, edition)
-    if not users or set(users) - set(scenario.red.bline.users):
-        raise UserError(
-            f"the user hosts must be some of {', '.join(scenario.red.bline.users)}, not {', '.join(users)}."
-        )
-    tables["bline_users"] = sum(1 << scenario.host_names.index(user) for user in set(users))
-    solution = solve(tables, scenario, horizon, takeovers=takeovers)
+    network = load_network()
+    tables = compile_tables(network, edition)
+    if not users or set(users) - set(network.red.bline.users):
+        raise UserError(f"the user hosts must be some of {', '.join(network.red.bline.users)}, not {', '.join(users)}.")
+    tables["bline_users"] = sum(1 << network.host_names.index(user) for user in set(users))
+    solution = solve(tables, network, horizon, takeovers=takeovers)
     values = (solution.values[1:, 0] / 10).tolist()
     lengths = [length for length in lengths if length <= horizon] or [horizon]
-    orders, incidents = _orders(solution, scenario, lengths, takeovers, games, seed)
-    hosts = sorted(set(users), key=scenario.host_names.index)
+    orders, incidents = _orders(solution, network, lengths, takeovers, games, seed)
+    hosts = sorted(set(users), key=network.host_names.index)
     return {
         "edition": edition,
         "horizon": horizon,
@@ -279,7 +277,7 @@ def bline_limit(
             str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
         },
         "confirmed": {
-            str(length): _confirm(solution, scenario, length, games, seed, values[length - 1]) for length in lengths
+            str(length): _confirm(solution, network, length, games, seed, values[length - 1]) for length in lengths
         },
         "orders": orders,
         "cost_of_the_worst_order": {
@@ -291,25 +289,25 @@ def bline_limit(
 
 
 def _orders(
-    free_play: Solution, scenario: Scenario, lengths: Sequence[int], takeovers: Sequence[int], games: int, seed: int
+    free_play: Solution, network: Network, lengths: Sequence[int], takeovers: Sequence[int], games: int, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """The exact worth of keeping each order of the types that red takes, at each length, and games that show it.
 
     Returns that of the challenge by order, and that of incidents by takeover, each beside free play.
     """
-    repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, scenario)
+    repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, network)
     found: dict[str, dict[str, Any]] = {}
     incidents: dict[str, dict[str, Any]] = {str(steps): {"free": {}, "orders": {}} for steps in takeovers}
 
     def play(solution: Solution, order: np.ndarray | None, number: int | None) -> dict[str, Any]:
         after = 0 if number is None else takeovers[number]
         exact = (solution.values[:, 0] if number is None else solution.expected[:, number]) / 10
-        return {str(n): _confirm(solution, scenario, n, games, seed, float(exact[n]), order, after) for n in lengths}
+        return {str(n): _confirm(solution, network, n, games, seed, float(exact[n]), order, after) for n in lengths}
 
     for number, steps in enumerate(takeovers):
         incidents[str(steps)]["free"] = play(free_play, None, number)
-    for name, order in orders_of(free_play.reduction, scenario).items():
-        solution = in_order(free_play, scenario, repairs, order)
+    for name, order in orders_of(free_play.reduction, network).items():
+        solution = in_order(free_play, network, repairs, order)
         found[name] = play(solution, order, None)
         for number, steps in enumerate(takeovers):
             incidents[str(steps)]["orders"][name] = play(solution, order, number)
@@ -317,10 +315,10 @@ def _orders(
 
 
 def _confirm(
-    solution: Solution, scenario: Scenario, length: int, games: int, seed: int, exact: float,
+    solution: Solution, network: Network, length: int, games: int, seed: int, exact: float,
     order: np.ndarray | None = None, takeover: int = 0,
 ) -> dict[str, Any]:  # fmt: skip
-    returns, opening, repairs, violations = simulate(solution, scenario, length, games, seed, order, takeover)
+    returns, opening, repairs, violations = simulate(solution, network, length, games, seed, order, takeover)
     cell = cell_of(returns)
     kept = {"repairs_per_game": repairs / games, "violations": violations} if order is not None else {}
     return kept | {
@@ -329,5 +327,5 @@ def _confirm(
         "exact": exact,
         "difference_in_standard_errors": (cell.mean - exact) / cell.standard_error,
         "games": games,
-        "opening": [" ".join(scenario.action_parts(action)).strip() for action in opening.tolist()],
+        "opening": [" ".join(network.action_parts(action)).strip() for action in opening.tolist()],
     }

@@ -23,7 +23,7 @@ from benchmarks.limit.bline_states import Reduction, decode
 from workflow_rl.engine import allocate
 from workflow_rl.engine.bits import has
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.state import compromised_hosts
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
@@ -54,11 +54,11 @@ def _find(g: Graph, tables: np.ndarray, r: Reduction, masks: np.ndarray, scratch
                     found.repaired[move] = kind
 
 
-def find_repairs(g: Graph, tables: np.ndarray, r: Reduction, scenario: Scenario) -> Repairs:
+def find_repairs(g: Graph, tables: np.ndarray, r: Reduction, network: Network) -> Repairs:
     """The compromised types of every state, and what every move repairs."""
     n, moves = int(g.sizes[STATES]), int(g.sizes[MOVES])
     found = Repairs(np.zeros(n, np.uint8), np.full(moves, NO_TYPE, np.int8))
-    _find(g, tables, r, type_masks(scenario), allocate(2), found)
+    _find(g, tables, r, type_masks(network), allocate(2), found)
     return found
 
 
@@ -77,8 +77,8 @@ def due_by_held(order: np.ndarray, n_types: int) -> np.ndarray:
     return np.array([due_type(order, single, held) for held in range(1 << n_types)], np.int8)
 
 
-def orders_of(r: Reduction, scenario: Scenario) -> dict[str, np.ndarray]:
+def orders_of(r: Reduction, network: Network) -> dict[str, np.ndarray]:
     """All orders of the unit types that red ever takes: names, and types as numbers."""
-    masks = type_masks(scenario)
+    masks = type_masks(network)
     taken = [kind for kind in range(len(masks)) if any(has(int(masks[kind]), int(host)) for host in r.hosts)]
-    return {",".join(scenario.unit_types[kind] for kind in order): np.array(order) for order in permutations(taken)}
+    return {",".join(network.unit_types[kind] for kind in order): np.array(order) for order in permutations(taken)}

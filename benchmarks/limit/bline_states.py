@@ -31,7 +31,7 @@ import numpy as np
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import reachable
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.state import BLINE, FAILED, NOBODY, SUCCEEDED, State, reset_one
 from workflow_rl.engine.tables import (
     DRAW_RANGE,
@@ -146,29 +146,29 @@ def keys_of(states: np.ndarray, tables: np.ndarray, r: Reduction) -> np.ndarray:
     return keys
 
 
-def reduction(tables: np.ndarray, scenario: Scenario) -> Reduction:
+def reduction(tables: np.ndarray, network: Network) -> Reduction:
     """The reduction for the tables of an edition; ``tables`` may know fewer user hosts than the scenario."""
     row = tables[0]
     users = _members(row["bline_users"])
     ways = {user: _members(row["reveals"][user])[0] for user in users}
-    fixed = {line.target for line in scenario.red.bline.program} & set(scenario.host_names)
-    always = {scenario.host_names.index(name) for name in fixed}
+    fixed = {line.target for line in network.red.bline.program} & set(network.host_names)
+    always = {network.host_names.index(name) for name in fixed}
     hosts = sorted({*users, *ways.values(), *always})
     touched = np.zeros(HOSTS + 1, np.int64)
     touched[NOBODY] = _set(hosts)
     for user, way in ways.items():
         touched[user] = _set({user, way, *always})
-    broken = [e for e in range(len(scenario.exploits)) if row["broken_by_restore"][e]]
+    broken = [e for e in range(len(network.exploits)) if row["broken_by_restore"][e]]
     spoiled = {int(row["service_host"])} | {h for h in hosts if any(row["outcome"][h, e] for e in broken)}
     role = {**dict.fromkeys(users, TARGET_USER), **dict.fromkeys(ways.values(), TARGET_ENTERPRISE)}
     targets = [role.get(host, host) for host in hosts]
-    n_lines = len(scenario.red.bline.program)
+    n_lines = len(network.red.bline.program)
     guard = next(line for line in range(n_lines) if row["line_unless_scanned"][line] >= 0)
     forgotten, idle = _void(row, guard, targets)
     assert all(row["line_success"][line - 1] == line for line in range(1, n_lines))
     assert row["line_failure"][0] == 0
     origin = np.array([(max(line - 1, 0), SUCCEEDED if line else FAILED) for line in range(LINES)])
-    merged = [_merge(_pairs(row, scenario, host)) for host in hosts]
+    merged = [_merge(_pairs(row, network, host)) for host in hosts]
     return Reduction(
         np.array(hosts), touched, _set(spoiled & set(hosts)), guard, origin, forgotten, idle, *_look_up(merged)
     )
@@ -217,9 +217,9 @@ class Pairs(NamedTuple):
     placed: dict[Pair, set[Pair]]
 
 
-def _pairs(row: Any, scenario: Scenario, host: int) -> Pairs:
+def _pairs(row: Any, network: Network, host: int) -> Pairs:
     genuine = int(row["genuine_ports"][host])
-    needs = [1 << scenario.ports.index(decoy.needs_free) for decoy in scenario.decoys]
+    needs = [1 << network.ports.index(decoy.needs_free) for decoy in network.decoys]
     pairs, todo = Pairs({}, {}, {}, {}), [(genuine, 0)]
     while todo:
         pair = ports, decoys = todo.pop()

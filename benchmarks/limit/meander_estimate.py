@@ -24,7 +24,7 @@ from workflow_rl.engine.bits import has, lowest, wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import MEANDER, State, compromised_hosts, reset_one, sessions
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
@@ -168,7 +168,7 @@ def returns_of(
     rules: Rules, n_steps: int, games: int, seed: int, ahead: bool = False, order: Sequence[int] = ()
 ) -> tuple[np.ndarray, int]:
     """Returns (games,) in games of ``n_steps``, and how many steps looking ahead has changed."""
-    masks = type_masks(load_scenario())
+    masks = type_masks(load_network())
     seeds = np.random.SeedSequence([seed, PURPOSE, n_steps]).generate_state(games, np.uint64)
     returns, samples, actions = np.empty(games), np.zeros((2, 2 * LOOK)), np.zeros(3 * N_HOSTS + 1, np.int64)
     changes = play(
@@ -202,7 +202,7 @@ def meander_estimate(
         ``orders``: cells of every order of the types that red takes.
     """
     began = time.perf_counter()
-    rules = Rules(compile_tables(load_scenario(), edition), edition == "leaderboard", Patience())
+    rules = Rules(compile_tables(load_network(), edition), edition == "leaderboard", Patience())
     cells = {}
     for length in lengths:
         cell = cell_of(returns_of(rules, length, games, seed)[0])
@@ -217,7 +217,7 @@ def meander_estimate(
 
 def _orders(rules: Rules, lengths: Sequence[int], games: int, seed: int) -> dict[str, dict[str, Any]]:
     """What the rules reach if they keep each order, in the same games."""
-    types, found = load_scenario().unit_types, {}
+    types, found = load_network().unit_types, {}
     taken = [number for number, name in enumerate(types) if name in TAKEN]
     for order in permutations(taken):
         cells = {str(n): cell_of(returns_of(rules, n, games, seed, order=order)[0]) for n in lengths}

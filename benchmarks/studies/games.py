@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.studies.statistics import summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.names import blue_named
-from workflow_rl.engine.network import RED_AGENTS, Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import RED_AGENTS, Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BITS_PER_HOST
 from workflow_rl.envs.blue import Policy, cell_of, view_of
 from workflow_rl.envs.env import CageVectorEnv
@@ -64,7 +64,7 @@ def _play_batch(
     envs: Any, blue: Policy, lengths: Sequence[int], generator: np.random.Generator, workflow: Workflow | None
 ) -> tuple[np.ndarray, np.ndarray]:
     n = envs.num_envs
-    compliance = Compliance(envs.scenario, np.tile((workflow or all_workflows()[0]).indices(), (n, 1)), 0.0)
+    compliance = Compliance(envs.network, np.tile((workflow or all_workflows()[0]).indices(), (n, 1)), 0.0)
     total, returns, counts = np.zeros(n), np.empty((n, len(lengths))), compliance.episodes.copy()
     for step in range(1, max(lengths) + 1):
         _, rewards, _, _, infos = envs.step(blue(envs.packed_observations, generator))
@@ -77,7 +77,7 @@ def _play_batch(
     return returns, compliance.episodes.copy() if workflow else counts
 
 
-def greedy_priority(workflow: Workflow, remove_users: bool, scenario: Scenario | None = None) -> Policy:
+def greedy_priority(workflow: Workflow, remove_users: bool, network: Network | None = None) -> Policy:
     """Fixes the host of highest priority that looks compromised, and sleeps if none does.
 
     Red's foothold is left alone: no fix helps there. Of several hosts of a type the one of lowest index is taken.
@@ -85,14 +85,14 @@ def greedy_priority(workflow: Workflow, remove_users: bool, scenario: Scenario |
     Args:
         workflow: the priorities.
         remove_users: Remove where only user access is believed, else always Restore.
-        scenario: names and numbers of the challenge.
+        network: names and numbers of the challenge.
     """
-    scenario = scenario or load_scenario()
-    hosts = scenario.hosts
+    network = network or load_network()
+    hosts = network.hosts
     order = sorted(range(len(hosts)), key=lambda index: (workflow.rank(hosts[index].unit_type), index))
-    order = [index for index in order if hosts[index].name != scenario.red.foothold]
-    first_host, sleep = scenario.host_names[0], scenario.action_index("Sleep")
-    remove, restore = (scenario.action_index(verb, first_host) for verb in ("Remove", "Restore"))
+    order = [index for index in order if hosts[index].name != network.red.foothold]
+    first_host, sleep = network.host_names[0], network.action_index("Sleep")
+    remove, restore = (network.action_index(verb, first_host) for verb in ("Remove", "Restore"))
     lowest = BELIEFS & (2**BITS_PER_HOST - 1)
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:

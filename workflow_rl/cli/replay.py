@@ -8,31 +8,31 @@ from typing import Any
 
 from workflow_rl.cli.printing import progress
 from workflow_rl.config import check_jobs, parse_takeover
-from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.fidelity.replay import ReplayResult, replay
 from workflow_rl.fidelity.traces import Trace, load_trace
 
 
 def replay_files(files: list[Path], edition: str) -> dict[str, Any]:
     """Replays recorded games; ``edition_that_fits``: by whose rules every step agrees, empty if there is none."""
-    scenario = load_scenario()
-    check_choice("edition", edition, scenario.editions)
+    network = load_network()
+    check_choice("edition", edition, network.editions)
     traces = [load_trace(path) for path in files]
     total = ReplayResult()
     with progress("replay", len(traces)) as advance:
         for trace in traces:
-            total.add(replay(trace, scenario, edition))
+            total.add(replay(trace, network, edition))
             advance(1)
     fits = edition
     if total.mismatched_steps:
-        others = [name for name in scenario.editions if name != edition]
-        fits = next((name for name in others if all(_agrees(trace, scenario, name) for trace in traces)), "")
+        others = [name for name in network.editions if name != edition]
+        fits = next((name for name in others if all(_agrees(trace, network, name) for trace in traces)), "")
     return asdict(total) | {"edition": edition, "edition_that_fits": fits}
 
 
-def _agrees(trace: Trace, scenario: Scenario, edition: str) -> bool:
-    return replay(trace, scenario, edition).mismatched_steps == 0
+def _agrees(trace: Trace, network: Network, edition: str) -> bool:
+    return replay(trace, network, edition).mismatched_steps == 0
 
 
 def replay_live(

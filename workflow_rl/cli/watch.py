@@ -8,7 +8,7 @@ from pathlib import Path
 from workflow_rl.config import parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES
 from workflow_rl.engine.network import RED_AGENTS, check_choice
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.report.story import N_EPISODES, SEED, Episodes, Story, story_of_trace
@@ -38,7 +38,7 @@ def story_named(
         takeover: steps that red plays before; default: the policy's own, else 0.
     """
     if edition is not None:
-        check_choice("edition", edition, load_scenario().editions)
+        check_choice("edition", edition, load_network().editions)
     if source.endswith(".npz"):
         return _recorded(source, red_agent, episode, edition, workflow, takeover)
     from workflow_rl.defenders.names import BY_NAME, CHAMPION, blue_named, policy_path

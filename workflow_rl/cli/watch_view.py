@@ -15,8 +15,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, VERDICTS, Frame, Story
 from workflow_rl.training.compliance import VIOLATION
 
@@ -64,13 +64,13 @@ def verdict(frame: Frame) -> str:
     return f"{frame.fix.verdict}: {frame.fix.unit_type}"
 
 
-def picture(story: Story, index: int, scenario: Scenario) -> RenderableType:
+def picture(story: Story, index: int, network: Network) -> RenderableType:
     """One step as panels, a panel per subnet."""
     frame = story.frames[index]
-    foothold = scenario.subnet_of(scenario.red.foothold)
-    subnets = sorted(scenario.subnets, key=lambda subnet: subnet.name != foothold)
+    foothold = network.subnet_of(network.red.foothold)
+    subnets = sorted(network.subnets, key=lambda subnet: subnet.name != foothold)
     panels = [
-        Panel(Text("\n").join(_host(scenario, frame, name) for name in subnet.hosts), title=subnet.name, width=38)
+        Panel(Text("\n").join(_host(network, frame, name) for name in subnet.hosts), title=subnet.name, width=38)
         for subnet in subnets
     ]
     moves = Text(f"blue  {frame.blue}\n")
@@ -87,8 +87,8 @@ def picture(story: Story, index: int, scenario: Scenario) -> RenderableType:
     return Group(Text(title(story), "bold"), Columns(panels), moves, legend, Text(HELP, "dim"))
 
 
-def _host(scenario: Scenario, frame: Frame, name: str) -> Text:
-    host = scenario.host_names.index(name)
+def _host(network: Network, frame: Frame, name: str) -> Text:
+    host = network.host_names.index(name)
     level, belief, activity = frame.level[host], frame.belief[host], frame.activity[host]
     text = Text(f"{name:12}")
     text.append(f"{MARKS[level]} ", STYLES[level])
@@ -101,11 +101,11 @@ def _host(scenario: Scenario, frame: Frame, name: str) -> Text:
 
 def watch(story: Story, console: Console, steps_per_s: float) -> None:
     """Plays the story until its end, or until the user leaves it."""
-    scenario = load_scenario()
+    network = load_network()
     index, playing, due = 0, True, time.monotonic() + 1 / steps_per_s
     with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(picture(story, index, scenario), refresh=True)
+            live.update(picture(story, index, network), refresh=True)
             pressed = key(max(0.0, due - time.monotonic()) if playing else 1.0)
             last = len(story.frames) - 1
             if pressed == "q":

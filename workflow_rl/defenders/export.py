@@ -131,7 +131,7 @@ agent = Agent()
 
 The wrapper stays `ChallengeWrapper`. Needed: Python 3.7 or newer and numpy. An agent with a memory (cage2_memory.py)
 must be told of the end of an episode, as the script does with `agent.end_episode()`. {weights}The copy of the script in
-csle-cyborg 0.0.3 does not run as it is published, for want of scenario files; docs/cyborg.md of workflow_rl has a loop
+csle-cyborg 0.0.3 does not run as it is published, for want of network files; docs/cyborg.md of workflow_rl has a loop
 that does.
 """
     return text.encode()

@@ -9,7 +9,7 @@ from typing import Any
 from workflow_rl.config import parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
 from workflow_rl.engine.network import RED_AGENTS, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import NATIVE, Backend, check_backend
 from workflow_rl.envs.blue import Policy, Progress
 from workflow_rl.errors import UserError
@@ -121,15 +121,15 @@ def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_
     """
     if policy in REFERENCE_POLICIES:
         return reference_policy(str(policy), edition=edition)
-    from workflow_rl.training.evaluation import network_policy
+    from workflow_rl.training.evaluation import policy_of
 
     path = policy if isinstance(policy, Path) else policy_path(policy, edition)
-    return network_policy(path, workflow, "" if any_edition else edition)
+    return policy_of(path, workflow, "" if any_edition else edition)
 
 
 def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAME) -> str:
     """The edition that was asked for, else the policy's own; a defender by one of the ``names``: current."""
-    editions = load_scenario().editions
+    editions = load_network().editions
     if edition is not None:
         return check_choice("edition", edition, editions)
     if policy in names:
@@ -148,7 +148,7 @@ def check_workflow(policy: str, workflow: str) -> None:
     from workflow_rl.training.evaluation import workflows_of_policy
     from workflow_rl.training.policy_file import load_policy
 
-    file = load_policy(policy_path(policy, next(iter(load_scenario().editions))))
+    file = load_policy(policy_path(policy, next(iter(load_network().editions))))
     if file.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows_of_policy(file, workflow)

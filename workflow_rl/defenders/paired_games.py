@@ -26,7 +26,7 @@ from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import State, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
@@ -199,7 +199,7 @@ def improve(
         n_games: against each of the two attackers.
         least: a situation must occur so often per game.
     """
-    tables, leaderboard = compile_tables(load_scenario(), edition), edition == "leaderboard"
+    tables, leaderboard = compile_tables(load_network(), edition), edition == "leaderboard"
     capacity = 1 << 19
     slots, keys = np.full(2 * capacity, EMPTY, np.int32), np.empty((capacity, N_WORDS), np.int64)
     counts, memory = np.zeros(capacity, np.int64), np.zeros(1, MEMORY_DTYPE)

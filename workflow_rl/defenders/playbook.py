@@ -51,11 +51,11 @@ def read_playbook(
     check_seed(seed)
     plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
     envs = with_view(plain, view_of(policy))
-    types = envs.scenario.unit_types
+    types = envs.network.unit_types
     seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), PURPOSE]).generate_state(n_episodes, np.uint64)
     generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), PURPOSE])
     envs.reset(seed=seeds.tolist())
-    of_type = (type_masks(envs.scenario)[:, None] >> np.arange(len(envs.scenario.hosts)) & 1).astype(bool)
+    of_type = (type_masks(envs.network)[:, None] >> np.arange(len(envs.network.hosts)) & 1).astype(bool)
     counts = np.zeros((n_episodes, len(types), 1 << len(types)), np.int32)  # by repaired type and set of held ones
     returns, fixes = np.zeros(n_episodes), np.zeros(n_episodes, int)
     for _ in range(max_steps):

@@ -10,8 +10,8 @@ import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
-from workflow_rl.engine.network import RED_AGENTS, Scenario, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import RED_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
 from workflow_rl.envs.backends import NATIVE, Backend, make_envs
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
@@ -139,10 +139,10 @@ def _play(
     return returns
 
 
-def reference_policy(name: str, scenario: Scenario | None = None, edition: str = "current") -> Policy:
+def reference_policy(name: str, network: Network | None = None, edition: str = "current") -> Policy:
     """One of :data:`REFERENCE_POLICIES` by name; the expert must know the edition."""
     check_choice("policy", name, REFERENCE_POLICIES)
-    return _expert(edition) if name == EXPERT else _REFERENCE[name](scenario or load_scenario())
+    return _expert(edition) if name == EXPERT else _REFERENCE[name](network or load_network())
 
 
 def _expert(edition: str) -> Defender:
@@ -154,21 +154,21 @@ def _expert(edition: str) -> Defender:
     return Defender(lambda memories, _: advice(memories, leaderboard)[0], explain)
 
 
-def _sleep(scenario: Scenario) -> Policy:
-    return lambda packed, _: np.full(len(packed), scenario.action_index("Sleep"))
+def _sleep(network: Network) -> Policy:
+    return lambda packed, _: np.full(len(packed), network.action_index("Sleep"))
 
 
-def _random(scenario: Scenario) -> Policy:
-    return lambda packed, generator: generator.integers(scenario.n_actions, size=len(packed))
+def _random(network: Network) -> Policy:
+    return lambda packed, generator: generator.integers(network.n_actions, size=len(packed))
 
 
-def _reactive(scenario: Scenario, remove_users: bool) -> Policy:
+def _reactive(network: Network, remove_users: bool) -> Policy:
     """Cleans the host of lowest index that looks compromised: Restore, or Remove if it looks like user access."""
-    first_host = scenario.host_names[0]
+    first_host = network.host_names[0]
     sleep, remove, restore = (
-        scenario.action_index("Sleep"),
-        scenario.action_index("Remove", first_host),
-        scenario.action_index("Restore", first_host),
+        network.action_index("Sleep"),
+        network.action_index("Remove", first_host),
+        network.action_index("Restore", first_host),
     )
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
@@ -183,11 +183,11 @@ def _reactive(scenario: Scenario, remove_users: bool) -> Policy:
     return act
 
 
-_REFERENCE: dict[str, Callable[[Scenario], Policy]] = {
+_REFERENCE: dict[str, Callable[[Network], Policy]] = {
     "sleep": _sleep,
     "random": _random,
-    "reactive-restore": lambda scenario: _reactive(scenario, remove_users=False),
-    "reactive-remove": lambda scenario: _reactive(scenario, remove_users=True),
+    "reactive-restore": lambda network: _reactive(network, remove_users=False),
+    "reactive-remove": lambda network: _reactive(network, remove_users=True),
 }
 EXPERT = "expert"
 REFERENCE_POLICIES = (*_REFERENCE, EXPERT)

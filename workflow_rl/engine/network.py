@@ -1,4 +1,4 @@
-"""The challenge as named data: what a scenario file holds, and the names that everybody uses for it."""
+"""The challenge as named data: what a network file holds, and the names that everybody uses for it."""
 
 from __future__ import annotations
 
@@ -182,16 +182,16 @@ class Edition:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Network:
     """The whole challenge; the engine compiles its tables from this and from nothing else.
 
-    >>> from workflow_rl.engine.network_file import load_scenario
-    >>> scenario = load_scenario()
-    >>> len(scenario.hosts), scenario.n_actions
+    >>> from workflow_rl.engine.network_file import load_network
+    >>> network = load_network()
+    >>> len(network.hosts), network.n_actions
     (13, 145)
-    >>> scenario.action_name(137)
+    >>> network.action_name(137)
     'Restore Op_Host1'
-    >>> scenario.action_index("Restore", "Op_Host1")
+    >>> network.action_index("Restore", "Op_Host1")
     137
     """
 

@@ -1,4 +1,4 @@
-"""Reads a scenario file (cage2.toml) into a :class:`Scenario`, or says what is wrong with it."""
+"""Reads a network file (cage2.toml) into a :class:`Network`, or says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from workflow_rl.engine.network import DECOY_PREFIX, EXPLOIT_WAYS, RED_ACTIONS, Scenario
-from workflow_rl.errors import ScenarioError
+from workflow_rl.engine.network import DECOY_PREFIX, EXPLOIT_WAYS, RED_ACTIONS, Network
+from workflow_rl.errors import NetworkError
 
-DEFAULT_SCENARIO = Path(__file__).parent / "cage2.toml"
+CAGE2 = Path(__file__).parent / "cage2.toml"
 
 # Sets are bits of signed numbers: 16 bits for hosts, 8 for subnets; an observation is 4 bits per host of a 64-bit word.
 CAPACITY = {"hosts": 15, "subnets": 7, "ports": 12, "decoys": 8, "exploits": 8, "program": 16, "n_actions": 255}
@@ -23,33 +23,33 @@ HOST_VERBS = ("Analyse", "Remove", "Restore")
 T = TypeVar("T")
 
 
-def load_scenario(path: Path = DEFAULT_SCENARIO) -> Scenario:
-    """Reads and validates a scenario file.
+def load_network(path: Path = CAGE2) -> Network:
+    """Reads and validates a network file.
 
     Raises:
-        ScenarioError: the file is missing, is not TOML (with the line), or a field is wrong (with its name).
+        NetworkError: the file is missing, is not TOML (with the line), or a field is wrong (with its name).
     """
     try:
         return _load(Path(path), Path(path).read_bytes())
     except OSError as error:
-        raise ScenarioError(f"{path}: cannot read the scenario file ({error.strerror}).") from None
+        raise NetworkError(f"{path}: cannot read the network file ({error.strerror}).") from None
 
 
 @cache
-def _load(path: Path, content: bytes) -> Scenario:
+def _load(path: Path, content: bytes) -> Network:
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: not a text file in UTF-8 (byte {error.start}).") from None
+        raise NetworkError(f"{path}: not a text file in UTF-8 (byte {error.start}).") from None
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path}: not valid TOML: {error}.") from None
+        raise NetworkError(f"{path}: not valid TOML: {error}.") from None
     try:
-        scenario: Scenario = _build(Scenario, document, "")
-        for where, complaint in _contradictions(scenario):
+        network: Network = _build(Network, document, "")
+        for where, complaint in _contradictions(network):
             raise _FieldError(where, complaint)
     except _FieldError as error:
-        raise ScenarioError(f"{path}: field {error}.") from None
-    return scenario
+        raise NetworkError(f"{path}: field {error}.") from None
+    return network
 
 
 class _FieldError(Exception):
@@ -93,62 +93,62 @@ def _expect(value: Any, kind: type[T], where: str) -> T:
     return value
 
 
-def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _contradictions(network: Network) -> Iterator[tuple[str, str]]:
     """Yields (field, complaint) for everything in which the parts do not fit each other or the engine."""
-    if scenario.version != VERSION:
-        yield "version", f"is {scenario.version}; this program reads version {VERSION}"
-    yield from _wrong_numbers(scenario)
-    yield from _capacities(scenario)
-    yield from _repeated_names(scenario)
-    yield from _unknown_names(scenario)
-    yield from _wrong_structure(scenario)
+    if network.version != VERSION:
+        yield "version", f"is {network.version}; this program reads version {VERSION}"
+    yield from _wrong_numbers(network)
+    yield from _capacities(network)
+    yield from _repeated_names(network)
+    yield from _unknown_names(network)
+    yield from _wrong_structure(network)
 
 
-def _capacities(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _capacities(network: Network) -> Iterator[tuple[str, str]]:
     sizes = {
-        "hosts": len(scenario.hosts),
-        "subnets": len(scenario.subnets),
-        "ports": len(scenario.ports),
-        "decoys": len(scenario.decoys),
-        "exploits": len(scenario.exploits),
-        "program": len(scenario.red.bline.program),
-        "n_actions": scenario.n_actions,
+        "hosts": len(network.hosts),
+        "subnets": len(network.subnets),
+        "ports": len(network.ports),
+        "decoys": len(network.decoys),
+        "exploits": len(network.exploits),
+        "program": len(network.red.bline.program),
+        "n_actions": network.n_actions,
     }
     for what, size in sizes.items():
         if not 1 <= size <= CAPACITY[what]:
             yield what, f"gives {size} entries; allowed: 1 to {CAPACITY[what]}"
 
 
-def _unknown_names(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    hosts, subnets = scenario.host_names, scenario.subnet_names
-    exploits = [exploit.name for exploit in scenario.exploits]
-    verbs = HOST_VERBS + tuple(DECOY_PREFIX + decoy.name for decoy in scenario.decoys)
-    program = scenario.red.bline.program
+def _unknown_names(network: Network) -> Iterator[tuple[str, str]]:
+    hosts, subnets = network.host_names, network.subnet_names
+    exploits = [exploit.name for exploit in network.exploits]
+    verbs = HOST_VERBS + tuple(DECOY_PREFIX + decoy.name for decoy in network.decoys)
+    program = network.red.bline.program
     references: list[tuple[str, Iterable[str], Iterable[str]]] = [
-        ("operational_service.host", [scenario.operational_service.host], hosts),
-        ("red.foothold", [scenario.red.foothold], hosts),
-        ("red.bline.users", scenario.red.bline.users, hosts),
-        ("red.meander.retakes", scenario.red.meander.retakes, subnets),
-        ("green.scans", scenario.green.scans, hosts),
-        ("blue.actions", scenario.blue.actions, PLAIN_VERBS),
-        ("blue.host_actions", scenario.blue.host_actions, verbs),
+        ("operational_service.host", [network.operational_service.host], hosts),
+        ("red.foothold", [network.red.foothold], hosts),
+        ("red.bline.users", network.red.bline.users, hosts),
+        ("red.meander.retakes", network.red.meander.retakes, subnets),
+        ("green.scans", network.green.scans, hosts),
+        ("blue.actions", network.blue.actions, PLAIN_VERBS),
+        ("blue.host_actions", network.blue.host_actions, verbs),
         ("red.bline.program.action", [line.action for line in program], RED_ACTIONS),
     ]
-    for i, subnet in enumerate(scenario.subnets):
+    for i, subnet in enumerate(network.subnets):
         references.append((f"subnets[{i}].hosts", subnet.hosts, hosts))
         references.append((f"subnets[{i}].reached_through", [subnet.reached_through], ("", *subnets)))
-    for i, host in enumerate(scenario.hosts):
-        references.append((f"hosts[{i}].unit_type", [host.unit_type], scenario.unit_types))
+    for i, host in enumerate(network.hosts):
+        references.append((f"hosts[{i}].unit_type", [host.unit_type], network.unit_types))
         references.append((f"hosts[{i}].os", [host.os], ("linux", "windows")))
         references.append((f"hosts[{i}].reveals", host.reveals, hosts))
         types = [service.type for service in host.services]
-        references.append((f"hosts[{i}].services.type", types, ["", *(e.type for e in scenario.exploits)]))
-    for i, decoy in enumerate(scenario.decoys):
+        references.append((f"hosts[{i}].services.type", types, ["", *(e.type for e in network.exploits)]))
+    for i, decoy in enumerate(network.decoys):
         references.append((f"decoys[{i}].os", [decoy.os], ("", "linux", "windows")))
-        references.append((f"decoys[{i}].imitates", [decoy.imitates], [e.type for e in scenario.exploits]))
-    for i, exploit in enumerate(scenario.exploits):
+        references.append((f"decoys[{i}].imitates", [decoy.imitates], [e.type for e in network.exploits]))
+    for i, exploit in enumerate(network.exploits):
         references.append((f"exploits[{i}].by", [exploit.by], EXPLOIT_WAYS))
-    for name, edition in scenario.editions.items():
+    for name, edition in network.editions.items():
         references.append((f"editions.{name}.broken_by_restore", edition.broken_by_restore, exploits))
     for i, line in enumerate(program):
         targets = subnets if line.action == "DiscoverRemoteSystems" else ("$user", "$enterprise", *hosts)
@@ -159,28 +159,28 @@ def _unknown_names(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 yield where, f"names {name!r}, which is not known; known: {', '.join(n for n in known if n)}"
 
 
-def _wrong_numbers(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    for item in fields(scenario.chance):
-        value = getattr(scenario.chance, item.name)
+def _wrong_numbers(network: Network) -> Iterator[tuple[str, str]]:
+    for item in fields(network.chance):
+        value = getattr(network.chance, item.name)
         if not 0.0 <= value <= 1.0:
             yield f"chance.{item.name}", f"must be a probability from 0 to 1, not {value}"
-    amounts = [(f"hosts[{i}].value", host.value) for i, host in enumerate(scenario.hosts)]
-    amounts += [(f"reward.{item.name}", getattr(scenario.reward, item.name)) for item in fields(scenario.reward)]
+    amounts = [(f"hosts[{i}].value", host.value) for i, host in enumerate(network.hosts)]
+    amounts += [(f"reward.{item.name}", getattr(network.reward, item.name)) for item in fields(network.reward)]
     for where, value in amounts:
         if not 0.0 <= value <= 1000.0 or abs(value * 10 - round(value * 10)) > 1e-9:
             yield where, f"must be a whole number of tenths from 0 to 1000, not {value}"
-    for item in fields(scenario.records):
-        value = getattr(scenario.records, item.name)
+    for item in fields(network.records):
+        value = getattr(network.records, item.name)
         if not 1 <= value <= 100:
             yield f"records.{item.name}", f"must be from 1 to 100, not {value}"
-    used = [(f"hosts[{i}].services", p) for i, h in enumerate(scenario.hosts) for s in h.services for p in s.ports]
-    used += [(f"decoys[{i}]", p) for i, d in enumerate(scenario.decoys) for p in (d.opens, d.needs_free)]
-    used += [(f"exploits[{i}]", p) for i, e in enumerate(scenario.exploits) for p in (e.port, *e.and_one_of)]
+    used = [(f"hosts[{i}].services", p) for i, h in enumerate(network.hosts) for s in h.services for p in s.ports]
+    used += [(f"decoys[{i}]", p) for i, d in enumerate(network.decoys) for p in (d.opens, d.needs_free)]
+    used += [(f"exploits[{i}]", p) for i, e in enumerate(network.exploits) for p in (e.port, *e.and_one_of)]
     for where, port in used:
         if not 1 <= port < 49152:
             yield where, f"names port {port}; allowed: 1 to 49151"
-    lines = len(scenario.red.bline.program)
-    for i, line in enumerate(scenario.red.bline.program):
+    lines = len(network.red.bline.program)
+    for i, line in enumerate(network.red.bline.program):
         for what, number, least in (
             ("success", line.success, 0),
             ("failure", line.failure, 0),
@@ -190,17 +190,17 @@ def _wrong_numbers(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 yield f"red.bline.program[{i}].{what}", f"is {number}; the program has lines 0 to {lines - 1}"
 
 
-def _repeated_names(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _repeated_names(network: Network) -> Iterator[tuple[str, str]]:
     unique = {
-        "unit_types": scenario.unit_types,
-        "hosts.name": scenario.host_names,
-        "subnets.name": scenario.subnet_names,
-        "decoys.name": [decoy.name for decoy in scenario.decoys],
-        "exploits.name": [exploit.name for exploit in scenario.exploits],
-        "exploits.weight": [str(exploit.weight) for exploit in scenario.exploits],
-        "blue.host_actions": scenario.blue.host_actions,
-        "subnets.hosts": [host for subnet in scenario.subnets for host in subnet.hosts],
-        "red.meander.retakes": scenario.red.meander.retakes,
+        "unit_types": network.unit_types,
+        "hosts.name": network.host_names,
+        "subnets.name": network.subnet_names,
+        "decoys.name": [decoy.name for decoy in network.decoys],
+        "exploits.name": [exploit.name for exploit in network.exploits],
+        "exploits.weight": [str(exploit.weight) for exploit in network.exploits],
+        "blue.host_actions": network.blue.host_actions,
+        "subnets.hosts": [host for subnet in network.subnets for host in subnet.hosts],
+        "red.meander.retakes": network.red.meander.retakes,
     }
     for where, names in unique.items():
         for name in names:
@@ -208,33 +208,33 @@ def _repeated_names(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 yield where, f"has {name!r} more than once"
 
 
-def _wrong_structure(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    for where, some in (("red.bline.users", scenario.red.bline.users), ("green.scans", scenario.green.scans)):
+def _wrong_structure(network: Network) -> Iterator[tuple[str, str]]:
+    for where, some in (("red.bline.users", network.red.bline.users), ("green.scans", network.green.scans)):
         if not some:
             yield where, "must name at least one host"
-    targets = [line.target for line in scenario.red.bline.program]
+    targets = [line.target for line in network.red.bline.program]
     if "$enterprise" in targets and "$user" not in targets[: targets.index("$enterprise")]:
         yield "red.bline.program", "uses $enterprise before $user"
-    accounts = {service.account for host in scenario.hosts for service in host.services}
-    for account in scenario.accounts.privileged:
+    accounts = {service.account for host in network.hosts for service in host.services}
+    for account in network.accounts.privileged:
         if account not in accounts:
             yield "accounts.privileged", f"names {account!r}, under which no service runs"
-    in_subnets = {host for subnet in scenario.subnets for host in subnet.hosts}
-    for name in scenario.host_names:
+    in_subnets = {host for subnet in network.subnets for host in subnet.hosts}
+    for name in network.host_names:
         if name not in in_subnets:
             yield "subnets.hosts", f"puts host {name!r} into no subnet"
-    for i, host in enumerate(scenario.hosts):
+    for i, host in enumerate(network.hosts):
         if not any(service.ports for service in host.services):
             yield f"hosts[{i}].services", f"leaves {host.name!r} without a listening port"
         if host.process_ids and len(host.process_ids) < len(host.services):
             yield f"hosts[{i}].process_ids", f"must have a number for each of the {len(host.services)} services"
         if not all(1 <= number < 2**15 for number in host.process_ids):
             yield f"hosts[{i}].process_ids", "must be from 1 to 32767"
-    weights = [exploit.weight for exploit in scenario.exploits]
+    weights = [exploit.weight for exploit in network.exploits]
     if weights != sorted(weights, reverse=True):
         yield "exploits.weight", "must fall from one exploit to the next"
-    for user in scenario.red.bline.users:
-        if len(scenario.hosts[scenario.host_names.index(user)].reveals) != 1:
+    for user in network.red.bline.users:
+        if len(network.hosts[network.host_names.index(user)].reveals) != 1:
             yield "red.bline.users", f"has {user!r}, which must reveal exactly one host"
-    if not scenario.editions:
+    if not network.editions:
         yield "editions", "must have at least one edition"

@@ -38,7 +38,7 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
 
     Args:
         s: state, changed in place; ``s.observation`` is what blue sees afterwards.
-        t: tables of the scenario and edition.
+        t: tables of the network and edition.
         action: blue's action, 0 .. n_actions - 1 (not checked here).
         chance: the draws of this step.
 
@@ -106,7 +106,7 @@ def begin_one(s: State, t: Tables, takeover: np.ndarray) -> None:
 
     Args:
         s: state, changed in place; steps are counted from the takeover.
-        t: tables of the scenario and edition.
+        t: tables of the network and edition.
         takeover: (3,) int32: the least and the largest number of steps that red plays before, and, written, how many
             they were this time.
     """

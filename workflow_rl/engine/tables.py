@@ -1,7 +1,7 @@
-"""Compiles a :class:`Scenario` and an edition into the one record of look-up tables that the rules read.
+"""Compiles a :class:`Network` and an edition into the one record of look-up tables that the rules read.
 
-Sets of hosts, subnets, ports, decoys and exploits are bit masks; an index is the position in the scenario's list
-(ports: in ``scenario.ports``). Amounts are whole tenths, probabilities are thresholds for 32-bit draws.
+Sets of hosts, subnets, ports, decoys and exploits are bit masks; an index is the position in the network's list
+(ports: in ``network.ports``). Amounts are whole tenths, probabilities are thresholds for 32-bit draws.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from workflow_rl.engine.network import DECOY_PREFIX, RED_ACTIONS, Scenario, check_choice
+from workflow_rl.engine.network import DECOY_PREFIX, RED_ACTIONS, Network, check_choice
 
 Tables: TypeAlias = Any
 """A record of :data:`TABLES_DTYPE`, as Numba sees it."""
@@ -85,125 +85,125 @@ TABLES_DTYPE = np.dtype(
 )
 
 
-def compile_tables(scenario: Scenario, edition: str = "current") -> np.ndarray:
+def compile_tables(network: Network, edition: str = "current") -> np.ndarray:
     """Returns the tables of one edition, an array of one :data:`TABLES_DTYPE` record."""
-    rules = scenario.editions[check_choice("edition", edition, scenario.editions)]
+    rules = network.editions[check_choice("edition", edition, network.editions)]
     tables = np.zeros(1, TABLES_DTYPE)
     row = tables[0]
-    row["n_hosts"], row["n_actions"] = len(scenario.hosts), scenario.n_actions
-    _fill_actions(row, scenario)
-    _fill_hosts(row, scenario)
-    _fill_prices(row, scenario)
-    _fill_decoys(row, scenario)
-    _fill_exploits(row, scenario)
-    _fill_red_and_green(row, scenario)
+    row["n_hosts"], row["n_actions"] = len(network.hosts), network.n_actions
+    _fill_actions(row, network)
+    _fill_hosts(row, network)
+    _fill_prices(row, network)
+    _fill_decoys(row, network)
+    _fill_exploits(row, network)
+    _fill_red_and_green(row, network)
     row["scan_forgets"] = rules.scan_forgets
-    row["broken_by_restore"][: len(scenario.exploits)] = [e.name in rules.broken_by_restore for e in scenario.exploits]
+    row["broken_by_restore"][: len(network.exploits)] = [e.name in rules.broken_by_restore for e in network.exploits]
     return tables
 
 
-def fixed_hosts(scenario: Scenario) -> np.ndarray:
+def fixed_hosts(network: Network) -> np.ndarray:
     """For each blue action the host that it fixes (Remove or Restore), -1 for the others; shape (n_actions,)."""
-    parts = [scenario.action_parts(action) for action in range(scenario.n_actions)]
-    return np.array([scenario.host_names.index(h) if v in ("Remove", "Restore") else -1 for v, h in parts], np.int8)
+    parts = [network.action_parts(action) for action in range(network.n_actions)]
+    return np.array([network.host_names.index(h) if v in ("Remove", "Restore") else -1 for v, h in parts], np.int8)
 
 
-def _fill_actions(row: Any, scenario: Scenario) -> None:
+def _fill_actions(row: Any, network: Network) -> None:
     columns = {"Remove": "removes", "Restore": "restores", "Analyse": "analyses"}
-    decoys = {DECOY_PREFIX + decoy.name: i for i, decoy in enumerate(scenario.decoys)}
-    for action in range(scenario.n_actions):
-        verb, host = scenario.action_parts(action)
+    decoys = {DECOY_PREFIX + decoy.name: i for i, decoy in enumerate(network.decoys)}
+    for action in range(network.n_actions):
+        verb, host = network.action_parts(action)
         if host:
-            row["action_host"][action] = scenario.host_names.index(host)
+            row["action_host"][action] = network.host_names.index(host)
         if verb in columns:
-            row[columns[verb]][action] = 1 << scenario.host_names.index(host)
+            row[columns[verb]][action] = 1 << network.host_names.index(host)
         if verb in decoys:
             row["places"][action] = 1 << decoys[verb]
-            row["needs_free"][action] = 1 << scenario.ports.index(scenario.decoys[decoys[verb]].needs_free)
+            row["needs_free"][action] = 1 << network.ports.index(network.decoys[decoys[verb]].needs_free)
 
 
-def _fill_hosts(row: Any, scenario: Scenario) -> None:
-    hosts = scenario.host_names
-    for i, host in enumerate(scenario.hosts):
+def _fill_hosts(row: Any, network: Network) -> None:
+    hosts = network.host_names
+    for i, host in enumerate(network.hosts):
         ports = [port for service in host.services for port in service.ports]
-        row["genuine_ports"][i] = _mask(scenario.ports.index(port) for port in ports)
+        row["genuine_ports"][i] = _mask(network.ports.index(port) for port in ports)
         row["genuine_sockets"][i] = len(ports)
-        row["subnet"][i] = scenario.subnet_names.index(scenario.subnet_of(host.name))
+        row["subnet"][i] = network.subnet_names.index(network.subnet_of(host.name))
         row["reveals"][i] = _mask(hosts.index(name) for name in host.reveals)
-        row["decoys_for_os"][i] = _mask(d for d, decoy in enumerate(scenario.decoys) if decoy.os in ("", host.os))
-    row["foothold"] = hosts.index(scenario.red.foothold)
-    row["service_host"] = hosts.index(scenario.operational_service.host)
-    for i, subnet in enumerate(scenario.subnets):
+        row["decoys_for_os"][i] = _mask(d for d, decoy in enumerate(network.decoys) if decoy.os in ("", host.os))
+    row["foothold"] = hosts.index(network.red.foothold)
+    row["service_host"] = hosts.index(network.operational_service.host)
+    for i, subnet in enumerate(network.subnets):
         row["subnet_hosts"][i] = _mask(hosts.index(name) for name in subnet.hosts)
-    for i, subnet in enumerate(scenario.subnets):
+    for i, subnet in enumerate(network.subnets):
         if subnet.reached_through:
-            row["gateways"][i] = row["subnet_hosts"][scenario.subnet_names.index(subnet.reached_through)]
+            row["gateways"][i] = row["subnet_hosts"][network.subnet_names.index(subnet.reached_through)]
 
 
-def _fill_prices(row: Any, scenario: Scenario) -> None:
+def _fill_prices(row: Any, network: Network) -> None:
     prices = np.zeros(HOSTS, np.int64)
-    prices[: len(scenario.hosts)] = [round(host.value * 10) for host in scenario.hosts]
+    prices[: len(network.hosts)] = [round(host.value * 10) for host in network.hosts]
     for byte in range(256):
         members = np.array([(byte >> bit) & 1 for bit in range(8)])
         row["price_low"][byte] = members @ prices[:8]
         row["price_high"][byte] = members @ prices[8:]
-    row["price_restore"] = round(scenario.reward.restore * 10)
-    row["price_service_down"] = round(scenario.reward.service_down * 10)
+    row["price_restore"] = round(network.reward.restore * 10)
+    row["price_service_down"] = round(network.reward.service_down * 10)
 
 
-def _fill_decoys(row: Any, scenario: Scenario) -> None:
-    opened = [1 << scenario.ports.index(decoy.opens) for decoy in scenario.decoys]
+def _fill_decoys(row: Any, network: Network) -> None:
+    opened = [1 << network.ports.index(decoy.opens) for decoy in network.decoys]
     for placed in range(1 << len(opened)):
         row["decoy_ports"][placed] = np.bitwise_or.reduce(
             [0] + [port for i, port in enumerate(opened) if placed >> i & 1]
         )
 
 
-def _fill_exploits(row: Any, scenario: Scenario) -> None:
-    for e, exploit in enumerate(scenario.exploits):
-        row["exploit_port"][e] = 1 << scenario.ports.index(exploit.port)
+def _fill_exploits(row: Any, network: Network) -> None:
+    for e, exploit in enumerate(network.exploits):
+        row["exploit_port"][e] = 1 << network.ports.index(exploit.port)
         row["guesses"][e] = exploit.by == "guess"
         row["answered_by"][e] = _mask(
             d
-            for d, decoy in enumerate(scenario.decoys)
+            for d, decoy in enumerate(network.decoys)
             if decoy.opens == exploit.port and decoy.imitates == exploit.type
         )
-        for h, host in enumerate(scenario.hosts):
+        for h, host in enumerate(network.hosts):
             for service in host.services:
                 if service.type == exploit.type and exploit.port in service.ports:
-                    row["outcome"][h, e] = _outcome(scenario, exploit.by, host.guessable, service.account)
-    remembered = np.arange(1 << len(scenario.ports))
-    known = {port: (remembered >> bit & 1).astype(bool) for bit, port in enumerate(scenario.ports)}
-    for e, exploit in enumerate(scenario.exploits):
+                    row["outcome"][h, e] = _outcome(network, exploit.by, host.guessable, service.account)
+    remembered = np.arange(1 << len(network.ports))
+    known = {port: (remembered >> bit & 1).astype(bool) for bit, port in enumerate(network.ports)}
+    for e, exploit in enumerate(network.exploits):
         possible = known[exploit.port]
         if exploit.and_one_of:
             possible = possible & np.any([known[port] for port in exploit.and_one_of], axis=0)
         row["options"][: len(remembered)] |= possible.astype(np.int16) << e
-    row["records_refused"], row["records_accepted"] = scenario.records.guess_refused, scenario.records.guess_accepted
-    row["records_decoy"], row["records_exploit"] = scenario.records.exploit_on_decoy, scenario.records.exploit
+    row["records_refused"], row["records_accepted"] = network.records.guess_refused, network.records.guess_accepted
+    row["records_decoy"], row["records_exploit"] = network.records.exploit_on_decoy, network.records.exploit
 
 
-def _outcome(scenario: Scenario, by: str, guessable: str, account: str) -> int:
+def _outcome(network: Network, by: str, guessable: str, account: str) -> int:
     if by == "guess":
         return YIELDS_LOGIN if guessable else REFUSES
-    return YIELDS_PRIVILEGED if account in scenario.accounts.privileged else YIELDS_USER
+    return YIELDS_PRIVILEGED if account in network.accounts.privileged else YIELDS_USER
 
 
-def _fill_red_and_green(row: Any, scenario: Scenario) -> None:
-    hosts = scenario.host_names
+def _fill_red_and_green(row: Any, network: Network) -> None:
+    hosts = network.host_names
     for name in ("best_exploit", "detected", "green_sleeps"):
-        row[name] = round(getattr(scenario.chance, name) * DRAW_RANGE)
-    row["green_hosts"] = _mask(hosts.index(name) for name in scenario.green.scans)
-    row["bline_users"] = _mask(hosts.index(name) for name in scenario.red.bline.users)
-    for i, line in enumerate(scenario.red.bline.program):
-        places = scenario.subnet_names if line.action == "DiscoverRemoteSystems" else hosts
+        row[name] = round(getattr(network.chance, name) * DRAW_RANGE)
+    row["green_hosts"] = _mask(hosts.index(name) for name in network.green.scans)
+    row["bline_users"] = _mask(hosts.index(name) for name in network.red.bline.users)
+    for i, line in enumerate(network.red.bline.program):
+        places = network.subnet_names if line.action == "DiscoverRemoteSystems" else hosts
         targets = {"$user": TARGET_USER, "$enterprise": TARGET_ENTERPRISE}
         row["line_action"][i] = RED_ACTIONS.index(line.action)
         row["line_target"][i] = targets[line.target] if line.target in targets else places.index(line.target)
         row["line_success"][i], row["line_failure"][i] = line.success, line.failure
         row["line_unless_scanned"][i] = line.unless_scanned
-    for i, name in enumerate(scenario.red.meander.retakes):
-        row["retakes"][i] = row["subnet_hosts"][scenario.subnet_names.index(name)]
+    for i, name in enumerate(network.red.meander.retakes):
+        row["retakes"][i] = row["subnet_hosts"][network.subnet_names.index(name)]
 
 
 def _mask(members: Iterable[int]) -> int:

@@ -16,8 +16,8 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workflow_rl.config import MOST_PROCESSES, parse_takeover
-from workflow_rl.engine.network import GREEN_AGENTS, Scenario, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import DEFAULT_SCENARIO
+from workflow_rl.engine.network import GREEN_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.engine.step import SLEEP
 from workflow_rl.engine.tables import fixed_hosts
 from workflow_rl.envs.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
@@ -25,7 +25,7 @@ from workflow_rl.envs.cyborg_sim import CyborgGame, check_package, load_cyborg
 from workflow_rl.envs.game import (
     OPTIONS,
     Infos,
-    as_scenario,
+    as_network,
     check_actions,
     check_options,
     check_reset_mask,
@@ -53,7 +53,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         edition: that of the CybORG at hand, or it is refused.
         max_steps: length of an episode; None: endless.
         green_agent: ``sleep`` (standard) or ``active``.
-        scenario: a scenario or the path of its file.
+        network: a network or the path of its file.
         cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
         recorder: made from a :class:`CyborgGame`, puts a row of the trace format into ``infos["record"]``, those of the
             takeover into ``opening``; see :class:`workflow_rl.fidelity.cyborg_recorder.Recorder`.
@@ -68,29 +68,29 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         edition: str = "current",
         max_steps: int | None = 100,
         green_agent: str = "sleep",
-        scenario: Scenario | Path | str = DEFAULT_SCENARIO,
+        network: Network | Path | str = CAGE2,
         cyborg_path: str = "",
         recorder: Callable[[CyborgGame], Any] | None = None,
         takeover: str | int = 0,
     ) -> None:
-        self.scenario = as_scenario(scenario)
+        self.network = as_network(network)
         self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
         self.green_agent = check_choice("green agent", green_agent, GREEN_AGENTS)
-        check_choice("edition", edition, self.scenario.editions)
+        check_choice("edition", edition, self.network.editions)
         self._package = load_cyborg(cyborg_path)
-        check_package(self._package, edition, self.scenario)
+        check_package(self._package, edition, self.network)
         self._make_recorder, self._game, self._recorder = recorder, None, None  # type: tuple[Any, Any, Any]
         self._playing = ""  # the opponent of the running game
         self.red_agent, self.takeover = red_agent, str(takeover)
         self.opening: list[dict[str, np.ndarray]] = []  # rows of the trace format, of the steps before the takeover
         self._slept = 0  # how many those were
-        self._fixed, self._targets = fixed_unit_types(self.scenario), fixed_hosts(self.scenario)
-        self._foothold = self.scenario.host_names.index(self.scenario.red.foothold)
-        self.observation_space = Box(0.0, 1.0, (4 * len(self.scenario.hosts),), np.float32)
-        self.action_space: Any = Discrete(self.scenario.n_actions)
+        self._fixed, self._targets = fixed_unit_types(self.network), fixed_hosts(self.network)
+        self._foothold = self.network.host_names.index(self.network.red.foothold)
+        self.observation_space = Box(0.0, 1.0, (4 * len(self.network.hosts),), np.float32)
+        self.action_space: Any = Discrete(self.network.n_actions)
         self._seed: int | None = None
         self._episode, self._actions = 0, bytearray()
-        self._observation = np.zeros(4 * len(self.scenario.hosts), np.float32)
+        self._observation = np.zeros(4 * len(self.network.hosts), np.float32)
 
     @property
     def red_agent(self) -> str:
@@ -162,8 +162,8 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         if self._ended:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before the next step().")
         number = check_single_action(action)
-        if not 0 <= number < self.scenario.n_actions:
-            raise UserError(f"action {number} does not exist; allowed: 0 to {self.scenario.n_actions - 1}.")
+        if not 0 <= number < self.network.n_actions:
+            raise UserError(f"action {number} does not exist; allowed: 0 to {self.network.n_actions - 1}.")
         before = self._game.levels() > 0
         before[self._foothold] = False
         target = self._targets[number]
@@ -196,7 +196,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         """Begins the episode that ``_seed`` and ``_episode`` stand for."""
         if self._game is None or self._playing != self._next_red:
             self._playing = self._next_red
-            self._game = CyborgGame(self._package, self._playing, self.green_agent, self.scenario)
+            self._game = CyborgGame(self._package, self._playing, self.green_agent, self.network)
             self._recorder = self._make_recorder(self._game) if self._make_recorder else None
         assert self._seed is not None
         words = np.random.SeedSequence([self._seed, self._episode]).generate_state(2, np.uint64)
@@ -274,7 +274,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.num_envs = positive_int("number of environments", num_envs, MOST_PROCESSES)
         kinds = list(zip(self._spread(red_agent), self._takeovers(takeover), strict=True))
         first = CyborgEnv(kinds[0][0], **options)  # refuses what is wrong, and imports CybORG before the processes fork
-        self.scenario, self.max_steps = first.scenario, first.max_steps
+        self.network, self.max_steps = first.network, first.max_steps
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
         makers = [
             partial(in_own_process, os.getpid(), partial(CyborgEnv, red, takeover=after, **options))
@@ -286,7 +286,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             self.envs = start_processes(makers)
             self._finalizer = weakref.finalize(self, end_processes, self.envs)
         self.observation_space, self.action_space = self.envs.observation_space, self.envs.action_space
-        self._bits = np.arange(4 * len(self.scenario.hosts))
+        self._bits = np.arange(4 * len(self.network.hosts))
         self._started = np.zeros(self.num_envs, bool)
         self._observations = np.zeros((self.num_envs, len(self._bits)), np.float32)
 
@@ -335,11 +335,11 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if not self._started.all():
             raise gymnasium.error.ResetNeeded("call reset() before step().")
         actions = check_actions(actions, self.num_envs)
-        wrong = np.flatnonzero((actions < 0) | (actions >= self.scenario.n_actions))
+        wrong = np.flatnonzero((actions < 0) | (actions >= self.network.n_actions))
         if len(wrong):
             raise UserError(
                 f"action {actions[wrong[0]]} of environment {wrong[0]} does not exist; "
-                f"allowed: 0 to {self.scenario.n_actions - 1}."
+                f"allowed: 0 to {self.network.n_actions - 1}."
             )
         with self._guarded():
             observations, rewards, terminated, truncated, infos = self.envs.step(actions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.engine.network import RED_ACTIONS, Host, Scenario, Service, Subnet
+from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
 
 # How CybORG's images describe what our services are.
 _PROCESS_TYPES = {"rdp": "rdp", "smb": "smb", "ftp": "femitter", "web": "webserver", "smtp": "smtp"}
@@ -24,20 +24,20 @@ _FIRST_PID = 1100  # where a scenario names no numbers
 _CONFIDENTIALITY = {0.0: "None", 0.1: "Low", 1.0: "Medium"}
 
 
-def cyborg_scenario(scenario: Scenario) -> dict[str, Any]:
+def cyborg_scenario(network: Network) -> dict[str, Any]:
     """Returns the scenario dictionary for CybORG 2.1; equal seeds and actions give equal games."""
     return {
-        "Agents": {"Blue": _blue(scenario), "Green": _green(scenario), "Red": _red(scenario)},
-        "Subnets": {subnet.name: _subnet(scenario, subnet.name) for subnet in scenario.subnets},
-        "Hosts": {host.name: _host(scenario, host) for host in scenario.hosts},
+        "Agents": {"Blue": _blue(network), "Green": _green(network), "Red": _red(network)},
+        "Subnets": {subnet.name: _subnet(network, subnet.name) for subnet in network.subnets},
+        "Hosts": {host.name: _host(network, host) for host in network.hosts},
     }
 
 
 def _agent(
-    scenario: Scenario, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str
+    network: Network, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str
 ) -> dict[str, Any]:
     return {
-        "AllowedSubnets": [subnet.name for subnet in _from_the_foothold(scenario)],
+        "AllowedSubnets": [subnet.name for subnet in _from_the_foothold(network)],
         "INT": {"Hosts": knows},
         "actions": actions,
         "agent_type": "SleepAgent",
@@ -47,19 +47,19 @@ def _agent(
     }
 
 
-def _from_the_foothold(scenario: Scenario) -> list[Subnet]:
+def _from_the_foothold(network: Network) -> list[Subnet]:
     """Subnets with red's first; sessions start in this order, and each draws the number of its process."""
-    first = scenario.subnet_of(scenario.red.foothold)
-    return sorted(scenario.subnets, key=lambda subnet: subnet.name != first)
+    first = network.subnet_of(network.red.foothold)
+    return sorted(network.subnets, key=lambda subnet: subnet.name != first)
 
 
-def _everything(scenario: Scenario) -> dict[str, Any]:
-    return {name: {"Interfaces": "All", "System info": "All", "User info": "All"} for name in scenario.host_names}
+def _everything(network: Network) -> dict[str, Any]:
+    return {name: {"Interfaces": "All", "System info": "All", "User info": "All"} for name in network.host_names}
 
 
-def _blue(scenario: Scenario) -> dict[str, Any]:
-    server = next(host.name for host in scenario.hosts if host.unit_type == "defender")
-    systems = {host.name: host.os for host in scenario.hosts}
+def _blue(network: Network) -> dict[str, Any]:
+    server = next(host.name for host in network.hosts if host.unit_type == "defender")
+    systems = {host.name: host.os for host in network.hosts}
     clients = [
         {
             "hostname": name,
@@ -68,7 +68,7 @@ def _blue(scenario: Scenario) -> dict[str, Any]:
             "type": "VelociraptorClient",
             "username": "SYSTEM" if systems[name] == "windows" else "ubuntu",
         }
-        for subnet in _from_the_foothold(scenario)
+        for subnet in _from_the_foothold(network)
         for name in subnet.hosts
     ]
     head = {
@@ -79,42 +79,42 @@ def _blue(scenario: Scenario) -> dict[str, Any]:
         "type": "VelociraptorServer",
         "username": "ubuntu",
     }
-    actions = [*scenario.blue.actions, *scenario.blue.host_actions]
-    agent = _agent(scenario, _everything(scenario), actions, [*clients, head], "HybridAvailabilityConfidentiality")
+    actions = [*network.blue.actions, *network.blue.host_actions]
+    agent = _agent(network, _everything(network), actions, [*clients, head], "HybridAvailabilityConfidentiality")
     return agent | {"adversary": "Red"}
 
 
-def _green(scenario: Scenario) -> dict[str, Any]:
+def _green(network: Network) -> dict[str, Any]:
     unit_types = ("user", "op_host")
     sessions = [
         {"hostname": host.name, "name": "GreenSession", "type": "green_session", "username": "GreenAgent"}
         for unit_type in unit_types
-        for host in scenario.hosts
+        for host in network.hosts
         if host.unit_type == unit_type
     ]
     actions = ["Sleep", "GreenPingSweep", "GreenPortScan", "GreenConnection"]
-    return _agent(scenario, _everything(scenario), actions, sessions, "None")
+    return _agent(network, _everything(network), actions, sessions, "None")
 
 
-def _red(scenario: Scenario) -> dict[str, Any]:
-    foothold = scenario.red.foothold
+def _red(network: Network) -> dict[str, Any]:
+    foothold = network.red.foothold
     session = {"hostname": foothold, "name": "RedPhish", "type": "RedAbstractSession", "username": "SYSTEM"}
-    actions = [*RED_ACTIONS[:4], *(exploit.name for exploit in scenario.exploits), *RED_ACTIONS[4:]]
+    actions = [*RED_ACTIONS[:4], *(exploit.name for exploit in network.exploits), *RED_ACTIONS[4:]]
     knows = {foothold: {"Interfaces": "All", "System info": "All"}}
-    return _agent(scenario, knows, actions, [session], "HybridImpactPwn")
+    return _agent(network, knows, actions, [session], "HybridImpactPwn")
 
 
-def _subnet(scenario: Scenario, name: str) -> dict[str, Any]:
-    subnet = next(subnet for subnet in scenario.subnets if subnet.name == name)
+def _subnet(network: Network, name: str) -> dict[str, Any]:
+    subnet = next(subnet for subnet in network.subnets if subnet.name == name)
     rules: dict[str, Any] = {}
     if subnet.reached_through:
-        rules[scenario.subnet_of(scenario.red.foothold)] = {"in": "None", "out": "all"}
+        rules[network.subnet_of(network.red.foothold)] = {"in": "None", "out": "all"}
     rules["all"] = {"in": "all", "out": "all"}
     return {"Hosts": list(subnet.hosts), "NACLs": rules, "Size": len(subnet.hosts)}
 
 
-def _host(scenario: Scenario, host: Host) -> dict[str, Any]:
-    operational = scenario.operational_service
+def _host(network: Network, host: Host) -> dict[str, Any]:
+    operational = network.operational_service
     knows: dict[str, Any] = {name: {"Interfaces": "IP Address"} for name in host.reveals}
     knows[host.name] = {"Interfaces": "All"}
     numbers = host.process_ids or range(_FIRST_PID, _FIRST_PID + len(host.services))

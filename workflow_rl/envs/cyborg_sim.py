@@ -19,8 +19,8 @@ import gymnasium
 import gymnasium.spaces
 import numpy as np
 
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 from workflow_rl.errors import MissingExtraError, UserError
 
@@ -166,19 +166,19 @@ class CyborgGame:
     for each call and taken out again, so that neither the caller's numbers nor other games are disturbed.
     """
 
-    def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, network: Network) -> None:
+        self.network = network
         self._chance = random.Random(0).getstate()
         agents = {"Red": package.red_agents[red_agent]}
         if green_agent == "active":
             agents["Green"] = package.green_agent
         with self._own_chance():
-            self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(scenario), "sim", agents=agents)
+            self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(network), "sim", agents=agents)
             self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
         actions = self.inner_wrapper("possible_actions").possible_actions
         names = [(type(action).__name__, getattr(action, "hostname", "")) for action in actions]
-        if names != [scenario.action_parts(number) for number in range(scenario.n_actions)]:
-            raise UserError(f"{package.name} numbers blue's actions in another way than the scenario.")
+        if names != [network.action_parts(number) for number in range(network.n_actions)]:
+            raise UserError(f"{package.name} numbers blue's actions in another way than the network.")
 
     @property
     def controller(self) -> Any:
@@ -207,15 +207,15 @@ class CyborgGame:
 
     def levels(self) -> np.ndarray:
         """Red's true level on each host: 0 none, 1 user, 2 privileged; (13,) int8."""
-        levels, privileged = np.zeros(len(self.scenario.hosts), np.int8), self.scenario.accounts.privileged
+        levels, privileged = np.zeros(len(self.network.hosts), np.int8), self.network.accounts.privileged
         for session in self.controller.state.sessions["Red"].values():
-            host = self.scenario.host_names.index(session.host)
+            host = self.network.host_names.index(session.host)
             levels[host] = max(levels[host], 2 if session.username in privileged else 1)
         return levels
 
     def red_sessions(self, host: int) -> list[Any]:
         """Red's sessions on a host; a session that red opens in the same step is another object."""
-        name = self.scenario.host_names[host]
+        name = self.network.host_names[host]
         return [session for session in self.controller.state.sessions["Red"].values() if session.host == name]
 
     @contextmanager
@@ -229,12 +229,12 @@ class CyborgGame:
             random.setstate(callers)
 
 
-def check_package(package: CyborgPackage, edition: str, scenario: Scenario | None = None) -> None:
-    """Refuses an edition that this CybORG does not play, and a scenario that a checkout cannot take."""
+def check_package(package: CyborgPackage, edition: str, network: Network | None = None) -> None:
+    """Refuses an edition that this CybORG does not play, and a network that a checkout cannot take."""
     if edition != package.edition:
         raise UserError(
             f"{package.name} plays the {package.edition} edition, not {edition}; "
             "for another one give the path of a checkout of it (--cyborg-path; in Python cyborg_path)."
         )
-    if package.scenario_file and scenario not in (None, load_scenario()):
-        raise UserError(f"{package.name} plays its own Scenario2; give no other scenario with it.")
+    if package.scenario_file and network not in (None, load_network()):
+        raise UserError(f"{package.name} plays its own Scenario2; give no other network with it.")

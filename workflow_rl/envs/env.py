@@ -12,8 +12,8 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import DEFAULT_SCENARIO
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.envs.game import (
     OPTIONS,
     Game,
@@ -81,7 +81,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         edition: ``current`` or ``leaderboard``, the two public states of CybORG 2.1.
         max_steps: length of an episode; None: endless.
         green_agent: ``sleep`` (standard) or ``active`` (scans hosts now and then).
-        scenario: a scenario or the path of its file.
+        network: a network or the path of its file.
         takeover: steps that red plays before blue may act; ``"10-60"`` draws a number for each episode, of a comma list
             environment i gets entry i, round and round.
 
@@ -107,10 +107,10 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         edition: str = "current",
         max_steps: int | None = 100,
         green_agent: str = "sleep",
-        scenario: Scenario | Path | str = DEFAULT_SCENARIO,
+        network: Network | Path | str = CAGE2,
         takeover: str | int = 0,
     ) -> None:
-        self.game = Game(num_envs, red_agent, edition, max_steps, green_agent, scenario, takeover)
+        self.game = Game(num_envs, red_agent, edition, max_steps, green_agent, network, takeover)
         self.num_envs = self.game.n_envs
         self.single_observation_space, self.single_action_space = _spaces(self.game)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -119,9 +119,9 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._all.setflags(write=False)
 
     @property
-    def scenario(self) -> Scenario:
+    def network(self) -> Network:
         """Names and numbers of the challenge."""
-        return self.game.scenario
+        return self.game.network
 
     @property
     def max_steps(self) -> int | None:
@@ -225,18 +225,18 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         edition: str = "current",
         max_steps: int | None = 100,
         green_agent: str = "sleep",
-        scenario: Scenario | Path | str = DEFAULT_SCENARIO,
+        network: Network | Path | str = CAGE2,
         takeover: str | int = 0,
     ) -> None:
-        self.game = Game(1, red_agent, edition, max_steps, green_agent, scenario, takeover)
+        self.game = Game(1, red_agent, edition, max_steps, green_agent, network, takeover)
         self.observation_space, self.action_space = _spaces(self.game)
         self._action = np.zeros(1, np.int64)
         self._ended = False
 
     @property
-    def scenario(self) -> Scenario:
+    def network(self) -> Network:
         """Names and numbers of the challenge."""
-        return self.game.scenario
+        return self.game.network
 
     def snapshot(self) -> np.ndarray:
         """A copy of the true state, an array of :data:`workflow_rl.engine.STATE_DTYPE`; shape (1,)."""

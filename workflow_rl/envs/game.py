@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import allocate, compile_tables
-from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Scenario, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.observe import BITS_PER_HOST, all_levels
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import HOSTS, fixed_hosts
@@ -31,21 +31,21 @@ class Game:
         edition: str,
         max_steps: int | None,
         green_agent: str,
-        scenario: Scenario | Path | str,
+        network: Network | Path | str,
         takeover: str | int = 0,
     ) -> None:
         self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
         self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
-        self.scenario = as_scenario(scenario)
-        self.tables = compile_tables(self.scenario, edition)
+        self.network = as_network(network)
+        self.tables = compile_tables(self.network, edition)
         self.states = allocate(self.n_envs)
         self.takeovers = takeover_rows(takeover, self.n_envs)  # (n_envs, 3), see begin_one
         self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
         self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
-        self.n_hosts, self.n_actions = len(self.scenario.hosts), self.scenario.n_actions
+        self.n_hosts, self.n_actions = len(self.network.hosts), self.network.n_actions
         self.n_bits = BITS_PER_HOST * self.n_hosts
         self.started = np.zeros(self.n_envs, bool)
-        self.fixed_unit_type = fixed_unit_types(self.scenario)
+        self.fixed_unit_type = fixed_unit_types(self.network)
         self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
 
     def set_red_agents(self, red_agent: str | Sequence[str], chosen: np.ndarray) -> None:
@@ -113,17 +113,17 @@ class Game:
         return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])
 
 
-def as_scenario(scenario: Scenario | Path | str) -> Scenario:
-    """The scenario itself, or the one in the file of that path."""
-    if not isinstance(scenario, (Scenario, Path, str)):
-        raise UserError(f"a scenario must be a Scenario or the path of its file, not {scenario!r}.")
-    return scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
+def as_network(network: Network | Path | str) -> Network:
+    """The network itself, or the one in the file of that path."""
+    if not isinstance(network, (Network, Path, str)):
+        raise UserError(f"a network must be a Network or the path of its file, not {network!r}.")
+    return network if isinstance(network, Network) else load_network(Path(network))
 
 
-def fixed_unit_types(scenario: Scenario) -> np.ndarray:
+def fixed_unit_types(network: Network) -> np.ndarray:
     """For each blue action the unit type that it fixes, -1 for actions other than Remove and Restore; (n_actions,)."""
-    fixed = fixed_hosts(scenario)
-    unit_types = np.array([scenario.unit_type_index(name) for name in scenario.host_names], np.int8)
+    fixed = fixed_hosts(network)
+    unit_types = np.array([network.unit_type_index(name) for name in network.host_names], np.int8)
     return np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
 
 

@@ -13,8 +13,8 @@ from gymnasium.vector.utils import batch_space
 
 from workflow_rl.config import ACTION_VIEWS, VIEWS
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Scenario, check_choice
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network, check_choice
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.game import check_actions
 from workflow_rl.envs.memory import (
     ANALYSE,
@@ -146,18 +146,18 @@ def view_actions(actions: np.ndarray) -> np.ndarray:
     return np.array([view_action(action) for action in actions.tolist()])
 
 
-def check_seen(scenario: Scenario, view: View) -> None:
-    """Refuses a scenario that the view's memory does not know: it is made for the hosts and decoys of the challenge."""
-    known = load_scenario()
+def check_seen(network: Network, view: View) -> None:
+    """Refuses a network that the view's memory does not know: it is made for the hosts and decoys of the challenge."""
+    known = load_network()
 
-    def parts(of: Scenario) -> dict[str, Any]:
+    def parts(of: Network) -> dict[str, Any]:
         hosts = [replace(host, value=0.0, process_ids=()) for host in of.hosts]  # what they cost is not remembered
         names = ("subnets", "blue", "decoys", "exploits", "red")
         return {"hosts": hosts} | {name: getattr(of, name) for name in names}
 
-    if view.tracks and parts(scenario) != parts(known):
-        other = [name for name, part in parts(scenario).items() if part != parts(known)[name]]
-        raise UserError(f"the {view} knows only CAGE Challenge 2; this scenario differs in {', '.join(other)}.")
+    if view.tracks and parts(network) != parts(known):
+        other = [name for name, part in parts(network).items() if part != parts(known)[name]]
+        raise UserError(f"the {view} knows only CAGE Challenge 2; this network differs in {', '.join(other)}.")
 
 
 def with_view(envs: Any, view: View) -> Any:
@@ -182,7 +182,7 @@ class ViewedEnvs(VectorWrapper):
     """
 
     def __init__(self, envs: Any, view: View) -> None:
-        check_seen(envs.scenario, view)
+        check_seen(envs.network, view)
         super().__init__(envs)
         self.envs, self.view = envs, view
         self.single_observation_space = Box(0.0, 1.0, (view.n_bits,), np.float32)
@@ -192,10 +192,10 @@ class ViewedEnvs(VectorWrapper):
         self.memories = np.zeros(envs.num_envs, MEMORY_DTYPE)
 
     @property
-    def scenario(self) -> Scenario:
+    def network(self) -> Network:
         """Names and numbers of the challenge."""
-        scenario: Scenario = self.envs.scenario
-        return scenario
+        network: Network = self.envs.network
+        return network
 
     @property
     def packed_observations(self) -> np.ndarray:

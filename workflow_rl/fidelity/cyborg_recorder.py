@@ -72,7 +72,7 @@ class Recorder:
     """
 
     def __init__(self, game: CyborgGame) -> None:
-        self.game, self.hosts = game, game.scenario.host_names
+        self.game, self.hosts = game, game.network.host_names
         self._selector: _Selector | None = None
         self._collision = 0
         self._before: list[tuple[set[int], set[int]]] = []
@@ -124,7 +124,7 @@ class Recorder:
     def _target(self, action: Any) -> int:
         state = self.game.controller.state
         if hasattr(action, "subnet"):
-            return self.game.scenario.subnet_names.index(state.subnets[action.subnet].name)
+            return self.game.network.subnet_names.index(state.subnets[action.subnet].name)
         if hasattr(action, "ip_address"):
             return self.hosts.index(state.ip_addresses[action.ip_address])
         return self.hosts.index(action.hostname) if hasattr(action, "hostname") else -1
@@ -171,7 +171,7 @@ class Recorder:
         state, n = self.game.controller.state, len(self.hosts)
         reported = state.sessions["Blue"][0].sus_pids
         sessions, removable, decoys = np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-        privileged = self.game.scenario.accounts.privileged
+        privileged = self.game.network.accounts.privileged
         for session in state.sessions["Red"].values():
             host = self.hosts.index(session.host)
             sessions[host] += 1
@@ -182,7 +182,7 @@ class Recorder:
         for host, name in enumerate(self.hosts):
             there = state.hosts[name]
             for process in there.processes:
-                running |= process.name == self.game.scenario.operational_service.name
+                running |= process.name == self.game.network.operational_service.name
                 if process.decoy_type.value:
                     decoys[host] |= 1 << _DECOY_PROCESSES.index(process.name)
             malware |= any(file.density >= _MALWARE_DENSITY for file in there.files) << host

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.cyborg_env import CyborgVectorEnv
 from workflow_rl.envs.cyborg_sim import load_cyborg
@@ -60,7 +60,7 @@ def live_lockstep(
     kinds = list(product(green_agents, blues, red_agents))
     check_seed(seed)
     check_seed(seed + n_episodes - 1)
-    package, scenario = load_cyborg(cyborg_path), load_scenario()
+    package, network = load_cyborg(cyborg_path), load_network()
     total, games = ReplayResult(), []
     for kind, (green, blue, red) in enumerate(kinds[:n_episodes]):
         seeds = np.array([seed + number for number in range(kind, n_episodes, len(kinds))], np.uint64)
@@ -73,7 +73,7 @@ def live_lockstep(
                 some = seeds[first : first + envs.num_envs]
                 after = takeovers_of(takeover, np.resize((some - np.uint64(seed)) // np.uint64(len(kinds)), size))
                 trace = _record(envs, blues[blue], red, some, max_steps, after)
-                found.add(replay(trace, scenario, package.edition))
+                found.add(replay(trace, network, package.edition))
                 progress(len(some))
         games.append({"red_agent": red, "green_agent": green, "blue": blue} | asdict(found))
         total.add(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_ACTIONS, Scenario
+from workflow_rl.engine.network import RED_ACTIONS, Network
 from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
 
 _SWEEP, _SCAN, _EXPLOIT, _ESCALATE, _IMPACT = (RED_ACTIONS.index(name) for name in RED_ACTIONS[1:])
@@ -18,12 +18,12 @@ _SWEEP, _SCAN, _EXPLOIT, _ESCALATE, _IMPACT = (RED_ACTIONS.index(name) for name 
 class _Memory:
     """What Meander knows after the actions that it was told of."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        names = scenario.host_names
-        self.subnets = [{names.index(host) for host in subnet.hosts} for subnet in scenario.subnets]
-        self.reveals = [{names.index(host) for host in host_.reveals} for host_ in scenario.hosts]
-        self.retakes = [self.subnets[scenario.subnet_names.index(name)] for name in scenario.red.meander.retakes]
-        foothold = names.index(scenario.red.foothold)
+    def __init__(self, network: Network) -> None:
+        names = network.host_names
+        self.subnets = [{names.index(host) for host in subnet.hosts} for subnet in network.subnets]
+        self.reveals = [{names.index(host) for host in host_.reveals} for host_ in network.hosts]
+        self.retakes = [self.subnets[network.subnet_names.index(name)] for name in network.red.meander.retakes]
+        foothold = names.index(network.red.foothold)
         self.addresses, self.names = {foothold}, {foothold}
         self.scanned: set[int] = set()
         self.exploited: set[int] = set()
@@ -66,11 +66,11 @@ class _Memory:
                     self.exploited.discard(target)
 
 
-def meander_candidates(trace: Trace, scenario: Scenario) -> np.ndarray:
+def meander_candidates(trace: Trace, network: Network) -> np.ndarray:
     """Set of hosts from which Meander chose in each step, as bit masks; 0 for other agents; shape (E, T)."""
     masks = np.zeros(trace["red_action"].shape, np.int64)
     for episode in np.flatnonzero(trace["red_agent"] == TRACE_RED_AGENTS.index("meander")):
-        memory = _Memory(scenario)
+        memory = _Memory(network)
         steps = zip(
             trace["red_action"][episode].tolist(),
             trace["red_target"][episode].tolist(),

@@ -10,7 +10,7 @@ import numpy as np
 
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
-from workflow_rl.engine.network import RED_AGENTS, Scenario
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER, BITS_PER_HOST
 from workflow_rl.engine.state import NO_OPTION, NO_RESULT
 from workflow_rl.engine.step import reset_envs, step_envs_with
@@ -59,18 +59,18 @@ class ReplayResult:
             self.mismatches_by_field[name] = self.mismatches_by_field.get(name, 0) + number
 
 
-def replay(trace: Trace, scenario: Scenario, edition: str = "current") -> ReplayResult:
+def replay(trace: Trace, network: Network, edition: str = "current") -> ReplayResult:
     """Plays all episodes of ``trace`` side by side by the rules of ``edition`` and compares each step."""
-    return Replayer(trace, scenario).run(compile_tables(scenario, edition))
+    return Replayer(trace, network).run(compile_tables(network, edition))
 
 
 class Replayer:
     """A recording made ready for comparison; can be played with several tables, right or wrong ones."""
 
-    def __init__(self, trace: Trace, scenario: Scenario) -> None:
-        check_fits(trace, scenario)
-        self.trace, self.scenario = trace, scenario
-        self.recorded, self.draws = _recorded(trace, scenario), _forced_draws(trace, scenario)
+    def __init__(self, trace: Trace, network: Network) -> None:
+        check_fits(trace, network)
+        self.trace, self.network = trace, network
+        self.recorded, self.draws = _recorded(trace, network), _forced_draws(trace, network)
         self.actions = trace["blue_action"].astype(np.int64)
         self.played = np.arange(trace.max_steps) < trace["n_steps"][:, None]
 
@@ -92,7 +92,7 @@ class Replayer:
         """Yields step, field, which episodes differ in it (E,) and the engine's values."""
         trace, n = self.trace, self.trace.n_episodes
         for step, states, rewards in self._play(tables):
-            for name, value in _engine_values(states, rewards, self.scenario, trace):
+            for name, value in _engine_values(states, rewards, self.network, trace):
                 differs = value != self.recorded[name][:, step]
                 if differs.any():
                     rows = differs.reshape(n, -1).any(axis=1) & self.played[:, step]
@@ -149,10 +149,10 @@ def _summary(
     )
 
 
-def _forced_draws(trace: Trace, scenario: Scenario) -> np.ndarray:
+def _forced_draws(trace: Trace, network: Network) -> np.ndarray:
     """The recorded outcome of every chance event; shape (E, T, 4)."""
     draws = np.full((*trace["blue_action"].shape, len(Draw)), force(ABSENT), np.int64)
-    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in scenario.exploits])
+    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in network.exploits])
     target, exploit, detect, green = (
         trace[name].astype(np.int64) for name in ("red_target", "exploit", "detect", "green_target")
     )
@@ -164,15 +164,15 @@ def _forced_draws(trace: Trace, scenario: Scenario) -> np.ndarray:
     return draws
 
 
-def _recorded(trace: Trace, scenario: Scenario) -> dict[str, np.ndarray]:
+def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
     """What the trace says of every step, in the engine's codes; shapes (E, T, ...)."""
-    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in scenario.exploits])
+    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in network.exploits])
     exploit = trace["exploit"].astype(np.int64)
     removable, level = trace["n_removable"] > 0, trace["priv"]
-    ports = translate_masks(trace["red_ports"], np.array([scenario.ports.index(port) for port in TRACE_PORTS]))
+    ports = translate_masks(trace["red_ports"], np.array([network.ports.index(port) for port in TRACE_PORTS]))
     scanned = trace["red_ports"] >> TRACE_SCANNED_BIT & 1
     return {
-        "obs": np.unpackbits(trace["obs"], axis=-1)[..., : BITS_PER_HOST * len(scenario.hosts)],
+        "obs": np.unpackbits(trace["obs"], axis=-1)[..., : BITS_PER_HOST * len(network.hosts)],
         "reward": trace["reward"],
         "red_action": trace["red_action"],
         "red_target": trace["red_target"],
@@ -183,21 +183,21 @@ def _recorded(trace: Trace, scenario: Scenario) -> dict[str, np.ndarray]:
         "level": level,
         "has_sessions": trace["n_red"] > 0,
         "removable": removable & (level < 2),  # beside a privileged session the engine does not know lesser ones
-        "decoys": translate_masks(trace["decoys"], code_map(TRACE_DECOYS, [decoy.name for decoy in scenario.decoys])),
+        "decoys": translate_masks(trace["decoys"], code_map(TRACE_DECOYS, [decoy.name for decoy in network.decoys])),
         "malware": trace["malware"],
         "ot_running": trace["ot_running"],
         "compromised": trace["compromised"],
         "red_ports": np.where(scanned, ports, 0),
-        "candidates": meander_candidates(trace, scenario),
+        "candidates": meander_candidates(trace, network),
         "impossible_chance": np.zeros(trace["blue_action"].shape, bool),
     }
 
 
 def _engine_values(
-    states: np.ndarray, rewards: np.ndarray, scenario: Scenario, trace: Trace
+    states: np.ndarray, rewards: np.ndarray, network: Network, trace: Trace
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The engine's word on each field of :func:`_recorded`; shapes (E, ...)."""
-    n_hosts = len(scenario.hosts)
+    n_hosts = len(network.hosts)
     hosts = np.arange(n_hosts)
     privileged, traced, untraced = (states[name][:, None] >> hosts & 1 for name in ("privileged", "traced", "untraced"))
     packed = states["observation"][:, None]

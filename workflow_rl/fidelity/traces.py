@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_ACTIONS, Scenario
+from workflow_rl.engine.network import RED_ACTIONS, Network
 from workflow_rl.errors import TraceError
 
 # The codes of the format, by name.
@@ -122,16 +122,16 @@ def translate_masks(masks: np.ndarray, bit_map: np.ndarray) -> np.ndarray:
     return moved
 
 
-def check_fits(trace: Trace, scenario: Scenario) -> None:
-    """A trace has the hosts, exploits and decoys of CAGE Challenge 2; says so if the scenario has others."""
-    exploits, decoys = [e.name for e in scenario.exploits], [d.name for d in scenario.decoys]
+def check_fits(trace: Trace, network: Network) -> None:
+    """A trace has the hosts, exploits and decoys of CAGE Challenge 2; says so if the network has others."""
+    exploits, decoys = [e.name for e in network.exploits], [d.name for d in network.decoys]
     if (
-        len(scenario.hosts) != TRACE_HOSTS
+        len(network.hosts) != TRACE_HOSTS
         or sorted(exploits) != sorted(TRACE_EXPLOITS)
         or sorted(decoys) != sorted(TRACE_DECOYS)
-        or sorted(scenario.ports) != sorted(TRACE_PORTS)
+        or sorted(network.ports) != sorted(TRACE_PORTS)
     ):
-        raise TraceError(f"{trace.path}: a trace of CAGE Challenge 2 cannot be replayed in scenario {scenario.name!r}.")
+        raise TraceError(f"{trace.path}: a trace of CAGE Challenge 2 cannot be replayed in network {network.name!r}.")
 
 
 def _check(path: str, arrays: dict[str, np.ndarray]) -> None:

@@ -79,7 +79,7 @@ def gather(path: Path) -> dict[str, Any]:
 
 def _fresh_games(policy: Path) -> dict[str, Any]:
     """An evaluation of the policy against each red agent, and episodes to look at."""
-    from workflow_rl.training.evaluation import evaluate_policy_file, network_policy
+    from workflow_rl.training.evaluation import evaluate_policy_file, policy_of
     from workflow_rl.training.policy_file import load_policy
 
     file = load_policy(policy)
@@ -89,7 +89,7 @@ def _fresh_games(policy: Path) -> dict[str, Any]:
     )
     stories: list[dict[str, Any]] = []
     if not file.universal:
-        act = network_policy(policy, "", file.edition)
+        act = policy_of(policy, "", file.edition)
         for red in RED_AGENTS:
             episodes = Episodes(act, red, file.edition, workflow, takeover=file.takeover)
             stories += [story.to_json() for story in episodes.choose()]

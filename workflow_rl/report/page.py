@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS
 
 _DATA = Path(__file__).parent
@@ -32,8 +32,8 @@ def compose(title: str, sections: list[tuple[str, str, str]], content: dict[str,
     """Puts sections, the figures' data and all scripts into one page that asks nobody for anything."""
     from plotly.offline import get_plotlyjs
 
-    scenario = load_scenario()
-    names = {"hosts": scenario.host_names, "levels": LEVELS, "beliefs": BELIEFS, "activities": ACTIVITIES}
+    network = load_network()
+    names = {"hosts": network.host_names, "levels": LEVELS, "beliefs": BELIEFS, "activities": ACTIVITIES}
     text = json.dumps(finite(content | names), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     body = "\n".join(f'<section id="{n}"><h2>{escape(h)}</h2>\n{b}\n</section>' for n, h, b in sections)
     parts = {

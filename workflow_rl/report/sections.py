@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_rl.config import opponent_words
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
 from workflow_rl.report.arrows import arrows
 from workflow_rl.report.figures import CURVES, figures, has_curve
@@ -173,7 +173,7 @@ def _replay(data: dict[str, Any]) -> str:
         f'<p class="note">A thick frame and a letter show what is true (u user, P privileged access of red), a dashed '
         f"frame and the words what blue believes. {help_text}</p>"
         f'<div id="replay-region" tabindex="0" role="group" aria-label="Replay of an episode">{controls}'
-        f'<div class="scene">{network(load_scenario())}<dl class="told" aria-live="polite">{told}</dl></div></div>'
+        f'<div class="scene">{draw_network(load_network())}<dl class="told" aria-live="polite">{told}</dl></div></div>'
         f"{table('The episodes that can be replayed', columns, rows)}"
     )
 
@@ -183,16 +183,16 @@ def _counts(story: dict[str, Any]) -> list[int]:
     return [verdicts.count(name) for name in VERDICTS.values()]
 
 
-def network(scenario: Scenario) -> str:
+def draw_network(network: Network) -> str:
     """The hosts in their subnets as SVG; the script fills in what changes."""
-    foothold = scenario.subnet_of(scenario.red.foothold)
+    foothold = network.subnet_of(network.red.foothold)
     parts = []
-    for column, subnet in enumerate(sorted(scenario.subnets, key=lambda one: one.name != foothold)):
+    for column, subnet in enumerate(sorted(network.subnets, key=lambda one: one.name != foothold)):
         x = 10 + 230 * column
         parts.append(f'<rect class="box" x="{x}" y="24" width="220" height="{20 + 70 * 5}" rx="8"/>')
         parts.append(f'<text x="{x + 10}" y="18" font-size="14">{escape(subnet.name)}</text>')
         for row, name in enumerate(subnet.hosts):
-            h, y = scenario.host_names.index(name), 36 + 70 * row
+            h, y = network.host_names.index(name), 36 + 70 * row
             parts.append(
                 f'<g class="host" id="host-{h}"><title id="title-{h}">{escape(name)}</title>'
                 f'<rect x="{x + 10}" y="{y}" width="200" height="58" rx="5"/>'

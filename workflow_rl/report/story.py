@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.observe import BITS_PER_HOST
 from workflow_rl.engine.state import (
     DECOY_ANSWERED,
@@ -144,7 +144,7 @@ class Episodes:
         plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
         envs = with_view(plain, view_of(act))
         explain = getattr(act, "explain", None)
-        self.scenario = envs.scenario
+        self.network = envs.network
         seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), 5]).generate_state(n_episodes, np.uint64)
         self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
         self.start: np.ndarray = envs.snapshot()
@@ -176,14 +176,14 @@ class Episodes:
             frames.append(
                 Frame(
                     step=step + 1,
-                    blue=self.scenario.action_name(action),
-                    red=_red_in_words(self.scenario, state),
+                    blue=self.network.action_name(action),
+                    red=_red_in_words(self.network, state),
                     service_down=bool(state["service_down"]),
                     reward=round(float(self.rewards[step][episode]), 1),
                     total=round(total, 1),
                     fix=self._judge(step, episode),
                     reason=self.reasons[step][episode],
-                    **_picture(self.scenario, state),
+                    **_picture(self.network, state),
                 )
             )
         return Story(why, self.red_agent, self.edition, self.workflow, frames)
@@ -197,12 +197,12 @@ class Episodes:
             Frame(
                 step=0,
                 blue=f"takes over after {steps} steps",
-                red=held_in_words(self.scenario, state),
+                red=held_in_words(self.network, state),
                 service_down=bool(state["service_down"]),
                 reward=0.0,
                 total=0.0,
                 fix=None,
-                **_picture(self.scenario, state),
+                **_picture(self.network, state),
             )
         ]
 
@@ -225,52 +225,52 @@ class Episodes:
 
     def _judge(self, step: int, episode: int) -> Fix | None:
         action, repaired = int(self.actions[step][episode]), int(self.repaired[step][episode])
-        return judge(self.scenario, self.workflow, action, self.before[step][episode], repaired)
+        return judge(self.network, self.workflow, action, self.before[step][episode], repaired)
 
 
-def judge(scenario: Scenario, workflow: str, action: int, before: np.ndarray, repaired: int) -> Fix | None:
+def judge(network: Network, workflow: str, action: int, before: np.ndarray, repaired: int) -> Fix | None:
     """How an action is judged by a workflow; None if it is no fix or there is no workflow.
 
     Args:
-        scenario: names and numbers of the challenge.
+        network: names and numbers of the challenge.
         workflow: the order; empty: none.
         action: blue's.
         before: hosts compromised before the step; (n_hosts,) bool.
         repaired: unit type that the action repaired, or NO_TYPE.
     """
-    fixed = int(fixed_unit_types(scenario)[action])
+    fixed = int(fixed_unit_types(network)[action])
     if not workflow or fixed == NO_TYPE:
         return None
     compromised = int(before @ (1 << np.arange(len(before))))
-    due = due_type(Workflow.parse(workflow).indices(), type_masks(scenario), compromised)
+    due = due_type(Workflow.parse(workflow).indices(), type_masks(network), compromised)
     kind = judge_fix(fixed, repaired, due)
     assert kind != NOT_A_FIX
-    return Fix(scenario.unit_types[fixed], VERDICTS[kind], scenario.unit_types[due] if due != NO_TYPE else "")
+    return Fix(network.unit_types[fixed], VERDICTS[kind], network.unit_types[due] if due != NO_TYPE else "")
 
 
 def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "") -> Story:
     """A recorded game of genuine CybORG."""
     if not 0 <= episode < trace.n_episodes:
         raise UserError(f"episode {episode} is not in {trace.path}; it has 0 to {trace.n_episodes - 1}.")
-    scenario = load_scenario()
+    network = load_network()
     frames, total = [], 0.0
-    fixed = fixed_unit_types(scenario)
-    before = np.zeros(len(scenario.hosts), bool)
-    tables = compile_tables(scenario, edition or "current")
-    freed = Replayer(trace, scenario).repaired(tables)[episode] if workflow else np.zeros(trace.max_steps, np.int16)
-    foothold = scenario.host_names.index(scenario.red.foothold)
+    fixed = fixed_unit_types(network)
+    before = np.zeros(len(network.hosts), bool)
+    tables = compile_tables(network, edition or "current")
+    freed = Replayer(trace, network).repaired(tables)[episode] if workflow else np.zeros(trace.max_steps, np.int16)
+    foothold = network.host_names.index(network.red.foothold)
     for step in range(int(trace["n_steps"][episode])):
         row = {name: trace[name][episode, step] for name in trace.arrays if trace[name].ndim > 1 and name != "obs0"}
         action, total = int(row["blue_action"]), total + float(row["reward"])
-        bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(scenario.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
+        bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(network.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
         exploit = TRACE_EXPLOITS[row["exploit"]] if row["exploit"] >= 0 else ""
         red = (int(row["red_action"]), int(row["red_target"]), int(row["red_success"]), exploit)
         names = [[name for bit, name in enumerate(TRACE_DECOYS) if mask >> bit & 1] for mask in row["decoys"].tolist()]
         frames.append(
             Frame(
                 step=step + 1,
-                blue=scenario.action_name(action),
-                red=_words(scenario, *red, int(row["exploit_result"]), int(row["detect"])),
+                blue=network.action_name(action),
+                red=_words(network, *red, int(row["exploit_result"]), int(row["detect"])),
                 level=row["priv"].astype(int).tolist(),
                 belief=(bits[:, 2] + 2 * bits[:, 3]).tolist(),
                 activity=(bits[:, 0] + 2 * bits[:, 1]).tolist(),
@@ -278,7 +278,7 @@ def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "")
                 service_down=not row["ot_running"],
                 reward=round(float(row["reward"]), 1),
                 total=round(total, 1),
-                fix=judge(scenario, workflow, action, before, fixed[action] if freed[step] else NO_TYPE),
+                fix=judge(network, workflow, action, before, fixed[action] if freed[step] else NO_TYPE),
             )
         )
         before = row["priv"] > 0
@@ -287,25 +287,25 @@ def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "")
     return Story(f"episode {episode} of {trace.path}", red_agent, edition, workflow, frames)
 
 
-def held_in_words(scenario: Scenario, state: Any) -> str:
+def held_in_words(network: Network, state: Any) -> str:
     """What red holds and what that costs per step, by unit type, the dearest first."""
     privileged, user = int(state["privileged"]), int(state["traced"]) | int(state["untraced"])
     cost: dict[str, float] = {}
-    for number, host in enumerate(scenario.hosts):
-        if (privileged | user) >> number & 1 and host.name != scenario.red.foothold:
+    for number, host in enumerate(network.hosts):
+        if (privileged | user) >> number & 1 and host.name != network.red.foothold:
             cost[host.unit_type] = cost.get(host.unit_type, 0.0) + host.value * (privileged >> number & 1)
     if state["service_down"]:
-        where = scenario.hosts[scenario.host_names.index(scenario.operational_service.host)].unit_type
-        cost[where] = cost.get(where, 0.0) + scenario.reward.service_down
+        where = network.hosts[network.host_names.index(network.operational_service.host)].unit_type
+        cost[where] = cost.get(where, 0.0) + network.reward.service_down
     if not cost:
         return "holds nothing but its foothold"
     words = [f"{kind} ({price:.1f})" for kind, price in sorted(cost.items(), key=lambda item: (-item[1], item[0]))]
     return f"holds, with the cost per step: {', '.join(words)}"
 
 
-def _picture(scenario: Scenario, state: Any) -> dict[str, Any]:
+def _picture(network: Network, state: Any) -> dict[str, Any]:
     """Levels, beliefs, activity and decoys of each host."""
-    n = len(scenario.hosts)
+    n = len(network.hosts)
     hosts = np.arange(n)
     privileged = int(state["privileged"]) >> hosts & 1
     user = (int(state["traced"]) | int(state["untraced"])) >> hosts & 1
@@ -315,19 +315,19 @@ def _picture(scenario: Scenario, state: Any) -> dict[str, Any]:
         "belief": [packed >> (BITS_PER_HOST * host + 2) & 3 for host in range(n)],
         "activity": [packed >> (BITS_PER_HOST * host) & 3 for host in range(n)],
         "decoys": [
-            [decoy.name for bit, decoy in enumerate(scenario.decoys) if int(mask) >> bit & 1]
+            [decoy.name for bit, decoy in enumerate(network.decoys) if int(mask) >> bit & 1]
             for mask in state["decoys"][:n]
         ],
     }
 
 
-def _red_in_words(scenario: Scenario, state: Any) -> str:
-    exploit = scenario.exploits[state["exploit"]].name if state["exploit"] >= 0 else ""
+def _red_in_words(network: Network, state: Any) -> str:
+    exploit = network.exploits[state["exploit"]].name if state["exploit"] >= 0 else ""
     move = (int(state["red_action"]), int(state["red_target"]), int(state["red_success"]), exploit)
-    return _words(scenario, *move, int(state["exploit_result"]), int(state["detected"]))
+    return _words(network, *move, int(state["exploit_result"]), int(state["detected"]))
 
 
-def _words(scenario: Scenario, action: int, target: int, success: int, exploit: str, result: int, detected: int) -> str:
+def _words(network: Network, action: int, target: int, success: int, exploit: str, result: int, detected: int) -> str:
     """Red's move as a sentence without its subject."""
     if action >= len(RED_ACTIONS):
         return "does nothing that is allowed"
@@ -335,8 +335,8 @@ def _words(scenario: Scenario, action: int, target: int, success: int, exploit: 
     if name == "Sleep":
         return "sleeps"
     if name == "DiscoverRemoteSystems":
-        return f"sweeps the {scenario.subnet_names[target]} subnet" + _failed(success)
-    host = scenario.host_names[target]
+        return f"sweeps the {network.subnet_names[target]} subnet" + _failed(success)
+    host = network.host_names[target]
     if name == "DiscoverNetworkServices":
         return f"scans {host}" + _failed(success)
     if name == "PrivilegeEscalate":

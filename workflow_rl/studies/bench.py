@@ -18,7 +18,7 @@ import numpy as np
 
 from workflow_rl.engine import STATE_DTYPE
 from workflow_rl.engine.compiled import CACHE_VARIABLE
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.step import step_envs
 from workflow_rl.envs.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError
@@ -105,7 +105,7 @@ def _vector_speed(n_envs: int, red_agent: str, seconds: float) -> float:
     """Through the public API: actions checked, new arrays every step, autoreset every 100 steps."""
     envs = CageVectorEnv(n_envs, red_agent=red_agent)
     envs.reset(seed=0)
-    actions = _random_actions(n_envs, envs.scenario.n_actions)
+    actions = _random_actions(n_envs, envs.network.n_actions)
 
     def play() -> int:
         for row in actions:
@@ -119,7 +119,7 @@ def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
     """The compiled loop alone: chance, rules, rewards, float32 observations and autoreset, into the same arrays."""
     envs = CageVectorEnv(n_envs, red_agent=red_agent)
     envs.reset(seed=0)
-    game, actions = envs.game, _random_actions(n_envs, envs.scenario.n_actions)
+    game, actions = envs.game, _random_actions(n_envs, envs.network.n_actions)
     outputs = game.outputs()
 
     def play() -> int:
@@ -133,7 +133,7 @@ def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
 def _single_speed(red_agent: str, seconds: float) -> float:
     env = CageEnv(red_agent=red_agent)
     env.reset(seed=0)
-    actions = _random_actions(1, env.scenario.n_actions)[:, 0].tolist()
+    actions = _random_actions(1, env.network.n_actions)[:, 0].tolist()
 
     def play() -> int:
         env.reset()
@@ -160,8 +160,8 @@ def cyborg_speed(red_agent: str, seconds: float) -> float:
     """Steps per second of genuine CybORG behind its own wrapper: uniform blue, whole episodes, resets not timed."""
     from workflow_rl.envs.cyborg_sim import CyborgGame, load_cyborg
 
-    scenario, callers = load_scenario(), random.getstate()
-    game = CyborgGame(load_cyborg(), red_agent, "sleep", scenario)
+    network, callers = load_network(), random.getstate()
+    game = CyborgGame(load_cyborg(), red_agent, "sleep", network)
     actions = random.Random(1)
     steps, elapsed = 0, 0.0
     try:
@@ -170,7 +170,7 @@ def cyborg_speed(red_agent: str, seconds: float) -> float:
             game.wrapper.reset()
             start = time.perf_counter()
             for _ in range(ROUNDS):
-                game.wrapper.step(actions.randrange(scenario.n_actions))
+                game.wrapper.step(actions.randrange(network.n_actions))
             elapsed += time.perf_counter() - start
             steps += ROUNDS
     finally:

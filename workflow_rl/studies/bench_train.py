@@ -44,7 +44,7 @@ def bench_train(updates: int, plain_updates: int, say: Say) -> dict[str, Any]:
         say("stable-baselines3")
         figures[red] = {"transitions_per_s": rate, "sb3_transitions_per_s": sb3_rate(red, max(2, plain_updates // 4))}
     say("plain path and the network alone, side by side")
-    plain, network = plain_rates(plain_updates)
+    plain, net_alone = plain_rates(plain_updates)
     say("two processes")
     alone, together = process_rates(updates)
     say("two threads")
@@ -53,8 +53,8 @@ def bench_train(updates: int, plain_updates: int, say: Say) -> dict[str, Any]:
     torch.set_num_threads(1)
     return figures | {
         "plain_transitions_per_s": plain,
-        "network_only_transitions_per_s": network,
-        "ratio_to_network_only": plain / network,
+        "network_only_transitions_per_s": net_alone,
+        "ratio_to_network_only": plain / net_alone,
         "plain_two_threads_transitions_per_s": two_threads,
         "one_process_transitions_per_s": alone,
         "two_process_transitions_per_s": together,

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine.network import Scenario
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import Backend, make_envs
 from workflow_rl.envs.game import Game
 from workflow_rl.envs.memory import MEMORY_DTYPE
@@ -89,8 +89,8 @@ class Collector:
         potential: bool = False,
         takeover: str = "0",
     ) -> None:
-        scenario = load_scenario()
-        self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", scenario, takeover)
+        network = load_network()
+        self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", network, takeover)
         self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
         self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
@@ -98,11 +98,11 @@ class Collector:
         self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
         begin_some(self.memories, self.game.states["observation"].copy(), np.ones(len(self.memories), bool))
         self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
-        self.violations = np.zeros((len(scenario.unit_types),) * 2, np.int64)
+        self.violations = np.zeros((len(network.unit_types),) * 2, np.int64)
         self.ordered = bool(workflows)
         strength = alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, potential
+            network, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, potential
         )
 
     def collect(self, ppo: ParallelOrderConditionedPPO, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
@@ -151,7 +151,7 @@ class Collector:
 
 
 def make_task(
-    scenario: Scenario,
+    network: Network,
     n_envs: int,
     workflows: tuple[Workflow, ...],
     max_steps: int,
@@ -165,8 +165,8 @@ def make_task(
     orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
     numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
     return Task(
-        numbers, orders, type_masks(scenario), fixed_type, max_steps, float(alignment_lambda), potential, greedy,
-        view.tracks, view.remembers, view.actions == "host-decoy", False, False, make_guard(scenario, view),
+        numbers, orders, type_masks(network), fixed_type, max_steps, float(alignment_lambda), potential, greedy,
+        view.tracks, view.remembers, view.actions == "host-decoy", False, False, make_guard(network, view),
     )  # fmt: skip
 
 
@@ -193,20 +193,20 @@ class PlainCollector:
         greedy: bool = False,
         row_by_row: bool = False,
     ) -> None:
-        scenario, n, view = envs.scenario, envs.num_envs, View(config.view, config.actions)
+        network, n, view = envs.network, envs.num_envs, View(config.view, config.actions)
         self.view, self.config, self.row_by_row = view, config, row_by_row
         self.envs = with_view(envs, view)
         self.buffer = ParallelTrajectoryBuffer(
             n, config.update_steps, view.n_actions, config.max_steps, False, view.n_words
         )
-        fixed_type = np.zeros(scenario.n_actions, np.int8)
+        fixed_type = np.zeros(network.n_actions, np.int8)
         self.ordered = bool(workflows)
         strength = config.alignment_lambda if workflows else 0.0
         self.task = make_task(
-            scenario, n, workflows, config.max_steps, strength, fixed_type, greedy, view,
+            network, n, workflows, config.max_steps, strength, fixed_type, greedy, view,
             config.alignment == "potential",
         )  # fmt: skip
-        self.compliance = Compliance(scenario, self.task.orders[self.task.workflows], strength, self.task.potential)
+        self.compliance = Compliance(network, self.task.orders[self.task.workflows], strength, self.task.potential)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 

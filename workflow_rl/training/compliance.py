@@ -22,7 +22,7 @@ import numpy as np
 
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 
 EPISODE_DTYPE = np.dtype(
     [
@@ -108,12 +108,12 @@ class Obedience:
         return f"compliance {self.compliance:.3f} ± {self.compliance_error:.3f}, kept {self.kept:.3f}, {per_episode}"
 
 
-def type_masks(scenario: Scenario) -> np.ndarray:
+def type_masks(network: Network) -> np.ndarray:
     """Set of hosts of each unit type, without red's foothold, which never counts; shape (n_types,) int64."""
-    masks = np.zeros(len(scenario.unit_types), np.int64)
-    for index, host in enumerate(scenario.hosts):
-        if host.name != scenario.red.foothold:
-            masks[scenario.unit_types.index(host.unit_type)] |= 1 << index
+    masks = np.zeros(len(network.unit_types), np.int64)
+    for index, host in enumerate(network.hosts):
+        if host.name != network.red.foothold:
+            masks[network.unit_types.index(host.unit_type)] |= 1 << index
     return masks
 
 
@@ -218,19 +218,19 @@ class Compliance:
     """Compliance of environments that are stepped one by one through the Gymnasium API.
 
     Args:
-        scenario: names and numbers of the challenge.
+        network: names and numbers of the challenge.
         orders: workflow of each environment, unit types as numbers, highest priority first; (n_envs, n_types).
         alignment_lambda: strength of the alignment reward.
         potential: reward the change of the rate instead of punishing violations.
     """
 
     def __init__(
-        self, scenario: Scenario, orders: np.ndarray, alignment_lambda: float = 0.0, potential: bool = False
+        self, network: Network, orders: np.ndarray, alignment_lambda: float = 0.0, potential: bool = False
     ) -> None:
         self.potential = potential
-        self.masks, self.orders, self.alignment_lambda = type_masks(scenario), orders, alignment_lambda
-        n_types = len(scenario.unit_types)
-        self.hosts = 1 << np.arange(len(scenario.hosts))
+        self.masks, self.orders, self.alignment_lambda = type_masks(network), orders, alignment_lambda
+        n_types = len(network.unit_types)
+        self.hosts = 1 << np.arange(len(network.hosts))
         self.episodes = np.zeros(len(orders), EPISODE_DTYPE)
         self.violations = np.zeros((n_types, n_types), np.int64)
 

@@ -39,7 +39,7 @@ Play = Callable[[ParallelOrderConditionedPPO, tuple[Workflow, ...], Progress], t
 
 @dataclass(frozen=True)
 class FreshGames:
-    """Which games to play; the fields are those of :func:`workflow_rl.training.evaluation.evaluate_network`."""
+    """Which games to play; the fields are those of :func:`workflow_rl.training.evaluation.evaluate_policy`."""
 
     red_agent: str
     edition: str
@@ -148,7 +148,7 @@ class Evaluation:
         return all(cell.obedience.follows(threshold) for cell in self.by_workflow.values())
 
 
-def evaluate_network(
+def evaluate_policy(
     ppo: ParallelOrderConditionedPPO,
     workflows: tuple[Workflow, ...],
     red_agent: str,
@@ -226,11 +226,11 @@ def evaluate_workflow_policy(
     backend: Backend = NATIVE,
     takeover: str = "0",
 ) -> WorkflowCell:
-    """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_network`."""
+    """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_policy`."""
     policy = load_policy(path)
     workflows = workflows_of_policy(policy, "")
     ppo = learner_of(policy, workflows)
-    found = evaluate_network(
+    found = evaluate_policy(
         ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend, takeover=takeover
     )
     return next(iter(found.by_workflow.values()))
@@ -266,7 +266,7 @@ def evaluate_policy_file(
     returns: dict[str, np.ndarray] = {}
     obedience: dict[str, Any] = {}
     for red in dict.fromkeys(red_agents):
-        found = evaluate_network(
+        found = evaluate_policy(
             ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS,
             backend, progress, takeover,
         )  # fmt: skip
@@ -282,7 +282,7 @@ def evaluate_policy_file(
     return table
 
 
-def network_policy(path: Path, workflow: str, edition: str = "") -> Policy:
+def policy_of(path: Path, workflow: str, edition: str = "") -> Policy:
     """The network of a file or run as a policy of packed observations, or of memories if it needs them.
 
     Args:

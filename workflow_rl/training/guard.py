@@ -13,7 +13,7 @@ import numpy as np
 
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Scenario
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.observe import BITS_PER_HOST
 from workflow_rl.envs.game import fixed_unit_types
 from workflow_rl.envs.views import View, all_actions
@@ -29,13 +29,13 @@ class Guard(NamedTuple):
     fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
 
 
-def make_guard(scenario: Scenario, view: View) -> Guard:
+def make_guard(network: Network, view: View) -> Guard:
     """For the actions of a view."""
-    suspect = np.zeros(len(scenario.unit_types), np.int64)
-    for kind, hosts in enumerate(type_masks(scenario)):
-        for host in range(len(scenario.hosts)):
+    suspect = np.zeros(len(network.unit_types), np.int64)
+    for kind, hosts in enumerate(type_masks(network)):
+        for host in range(len(network.hosts)):
             suspect[kind] |= (int(hosts) >> host & 1) << (BITS_PER_HOST * host + ACCESS_BIT)
-    return Guard(suspect, fixed_unit_types(scenario)[all_actions(view)])
+    return Guard(suspect, fixed_unit_types(network)[all_actions(view)])
 
 
 @compiled

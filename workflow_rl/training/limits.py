@@ -28,10 +28,10 @@ def taken_types(red_agent: str, edition: str, takeover: str) -> tuple[str, ...]:
         envs.reset(seed=SEED)
         rng = np.random.default_rng(SEED)
         for _ in range(STEPS):
-            actions = np.zeros(GAMES, int) if idle else rng.integers(envs.scenario.n_actions, size=GAMES)
+            actions = np.zeros(GAMES, int) if idle else rng.integers(envs.network.n_actions, size=GAMES)
             held = envs.step(actions)[4]["compromised_before"].any(axis=0)
             taken |= sum(1 << int(host) for host in np.flatnonzero(held))
-    masks = zip(envs.scenario.unit_types, type_masks(envs.scenario), strict=True)
+    masks = zip(envs.network.unit_types, type_masks(envs.network), strict=True)
     return tuple(name for name, mask in masks if int(mask) & taken)
 
 

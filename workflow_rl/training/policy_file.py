@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import read_tensors, write_tensors
@@ -92,7 +92,7 @@ def load_policy(path: Path) -> PolicyFile:
     if meta.get("guard"):
         if not net.n_code:
             raise UserError(f"{path}: damaged, a policy without a workflow has nothing to guard.")
-        net.guard = make_guard(load_scenario(), view)
+        net.guard = make_guard(load_network(), view)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     about = {name: meta[name] for name in _ABOUT}
     about |= {"greedy": meta.get("greedy", False), "takeover": meta.get("takeover", "0")}  # older files have none
@@ -106,7 +106,7 @@ def _check_about(path: Path, about: dict[str, Any], n_code: int) -> None:
     for name, kind in kinds.items():
         if not isinstance(about[name], kind):
             raise UserError(f"{path}: damaged, {name} is {about[name]!r}.")
-    if about["edition"] not in load_scenario().editions:
+    if about["edition"] not in load_network().editions:
         raise UserError(f"{path}: made for an unknown edition, {about['edition']!r}.")
     if (n_code > 0) != (about["universal"] or about["workflow"] != ""):
         raise UserError(f"{path}: damaged, its network and its workflow do not fit.")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.views import View
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
@@ -88,7 +88,7 @@ class ParallelOrderConditionedPPO:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
                 net = OrderConditionedActorCritic(view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden)
-        net.guard = make_guard(load_scenario(), view) if self.config.guard and self.codes.shape[1] else None
+        net.guard = make_guard(load_network(), view) if self.config.guard and self.codes.shape[1] else None
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)

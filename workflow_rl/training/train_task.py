@@ -8,7 +8,7 @@ import torch
 
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
 from workflow_rl.engine.network import check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import Backend, check_backend
 from workflow_rl.envs.views import View
 from workflow_rl.errors import UserError
@@ -18,7 +18,7 @@ from workflow_rl.training.policy_file import PolicyFile, load_policy
 
 def check_task(config: TrainConfig) -> None:
     """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
-    scenario = load_scenario()
+    network = load_network()
     n_reds = len(parse_red_agents(config.red_agent))
     for name in ("n_envs", "n_eval_episodes"):
         if getattr(config, name) < n_reds:
@@ -28,7 +28,7 @@ def check_task(config: TrainConfig) -> None:
                 f"{name} {getattr(config, name)} is too small for {len(parse_takeover(config.takeover))} takeovers; "
                 "each needs one."
             )
-    check_choice("edition", config.edition, scenario.editions)
+    check_choice("edition", config.edition, network.editions)
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
         raise UserError("give either one workflow or --universal, not both.")

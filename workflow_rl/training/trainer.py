@@ -22,7 +22,7 @@ from workflow_rl.runs import Run
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.collectors import Collector, PlainCollector, Teacher, workflow_codes, workflows_of
 from workflow_rl.training.compliance import held
-from workflow_rl.training.evaluation import Evaluation, evaluate_network
+from workflow_rl.training.evaluation import Evaluation, evaluate_policy
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO, choose_device
@@ -209,7 +209,7 @@ class Training:
     def evaluate(self, n_episodes: int, purpose: tuple[int, ...], greedy: bool = False) -> Evaluation:
         """Fresh episodes, whose chance depends on the seed and the purpose."""
         config = self.config
-        return evaluate_network(
+        return evaluate_policy(
             self.ppo, self.workflows, config.red_agent, config.edition, n_episodes, config.max_steps, config.seed,
             purpose, greedy, backend=Backend(config.backend, config.cyborg_path, check_jobs(None)),
             takeover=config.takeover,

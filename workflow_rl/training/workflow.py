@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from workflow_rl.engine.network_file import load_scenario
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 
 
@@ -71,7 +71,7 @@ class Workflow:
 @cache
 def unit_types() -> tuple[str, ...]:
     """The unit types of the challenge."""
-    return load_scenario().unit_types
+    return load_network().unit_types
 
 
 @cache

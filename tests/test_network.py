@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import Scenario, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import DEFAULT_SCENARIO, load_scenario
+from workflow_rl.engine.network import Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import CAGE2, load_network
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, YIELDS_USER, fixed_hosts
-from workflow_rl.errors import ScenarioError, UserError
+from workflow_rl.errors import NetworkError, UserError
 
 DECOY_MASKS = {
     "Defender": 197, "Enterprise0": 197, "Enterprise1": 2, "Enterprise2": 2, "Op_Host0": 197, "Op_Host1": 197,
@@ -25,28 +25,28 @@ OUTCOMES = {
 }  # fmt: skip
 
 
-def test_the_actions_are_numbered_as_in_the_challenge(scenario: Scenario) -> None:
+def test_the_actions_are_numbered_as_in_the_challenge(network: Network) -> None:
     verbs = [
         "Analyse", "Remove", "DecoyApache", "DecoyFemitter", "DecoyHarakaSMPT", "DecoySmss", "DecoySSHD",
         "DecoySvchost", "DecoyTomcat", "DecoyVsftpd", "Restore",
     ]  # fmt: skip
-    assert scenario.n_actions == 145
-    assert [scenario.action_name(0), scenario.action_name(1)] == ["Sleep", "Monitor"]
+    assert network.n_actions == 145
+    assert [network.action_name(0), network.action_name(1)] == ["Sleep", "Monitor"]
     for number, verb in enumerate(verbs):
-        for host, name in enumerate(scenario.host_names):
-            assert scenario.action_parts(2 + 13 * number + host) == (verb, name)
-            assert scenario.action_index(verb, name) == 2 + 13 * number + host
+        for host, name in enumerate(network.host_names):
+            assert network.action_parts(2 + 13 * number + host) == (verb, name)
+            assert network.action_index(verb, name) == 2 + 13 * number + host
 
 
-def test_fix_actions_are_remove_15_to_27_and_restore_132_to_144(scenario: Scenario) -> None:
-    fixed = fixed_hosts(scenario)
+def test_fix_actions_are_remove_15_to_27_and_restore_132_to_144(network: Network) -> None:
+    fixed = fixed_hosts(network)
     assert np.flatnonzero(fixed >= 0).tolist() == [*range(15, 28), *range(132, 145)]
     assert fixed[15:28].tolist() == fixed[132:].tolist() == list(range(13))
 
 
-def test_each_unit_type_has_the_hosts_of_the_product_definition(scenario: Scenario) -> None:
-    by_type: dict[str, list[str]] = {name: [] for name in scenario.unit_types}
-    for host in scenario.hosts:
+def test_each_unit_type_has_the_hosts_of_the_product_definition(network: Network) -> None:
+    by_type: dict[str, list[str]] = {name: [] for name in network.unit_types}
+    for host in network.hosts:
         by_type[host.unit_type].append(host.name)
     assert by_type == {
         "defender": ["Defender"],
@@ -58,27 +58,27 @@ def test_each_unit_type_has_the_hosts_of_the_product_definition(scenario: Scenar
 
 
 @pytest.mark.parametrize("host", DECOY_MASKS)
-def test_decoys_fit_a_clean_host_as_in_the_rules(scenario: Scenario, host: str) -> None:
-    tables, index = compile_tables(scenario)[0], scenario.host_names.index(host)
+def test_decoys_fit_a_clean_host_as_in_the_rules(network: Network, host: str) -> None:
+    tables, index = compile_tables(network)[0], network.host_names.index(host)
     fits = 0
-    for bit, decoy in enumerate(scenario.decoys):
-        needed = 1 << scenario.ports.index(decoy.needs_free)
+    for bit, decoy in enumerate(network.decoys):
+        needed = 1 << network.ports.index(decoy.needs_free)
         if tables["decoys_for_os"][index] >> bit & 1 and not tables["genuine_ports"][index] & needed:
             fits |= 1 << bit
     assert fits == DECOY_MASKS[host]
 
 
 @pytest.mark.parametrize("host", OUTCOMES)
-def test_exploits_on_genuine_services_end_as_in_the_rules(scenario: Scenario, host: str) -> None:
-    outcomes = compile_tables(scenario)[0]["outcome"][scenario.host_names.index(host)]
+def test_exploits_on_genuine_services_end_as_in_the_rules(network: Network, host: str) -> None:
+    outcomes = compile_tables(network)[0]["outcome"][network.host_names.index(host)]
     assert outcomes.tolist() == [LETTERS[letter] for letter in OUTCOMES[host]]
 
 
-def test_sql_injection_needs_its_own_port_and_a_web_port(scenario: Scenario) -> None:
-    tables, sql = compile_tables(scenario)[0], [e.name for e in scenario.exploits].index("SQLInjection")
+def test_sql_injection_needs_its_own_port_and_a_web_port(network: Network) -> None:
+    tables, sql = compile_tables(network)[0], [e.name for e in network.exploits].index("SQLInjection")
 
     def is_option(*ports: int) -> bool:
-        return bool(tables["options"][sum(1 << scenario.ports.index(port) for port in ports)] >> sql & 1)
+        return bool(tables["options"][sum(1 << network.ports.index(port) for port in ports)] >> sql & 1)
 
     assert is_option(3390, 80)
     assert is_option(3390, 443)
@@ -86,8 +86,8 @@ def test_sql_injection_needs_its_own_port_and_a_web_port(scenario: Scenario) -> 
     assert not is_option(80, 443)
 
 
-def test_the_editions_differ_in_two_tables_only(scenario: Scenario) -> None:
-    current, leaderboard = compile_tables(scenario, "current")[0], compile_tables(scenario, "leaderboard")[0]
+def test_the_editions_differ_in_two_tables_only(network: Network) -> None:
+    current, leaderboard = compile_tables(network, "current")[0], compile_tables(network, "leaderboard")[0]
     names = current.dtype.names or ()
     differing = [name for name in names if not np.array_equal(current[name], leaderboard[name])]
     assert differing == ["broken_by_restore", "scan_forgets"]
@@ -140,12 +140,12 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("old", "new", "complaint"), DAMAGES)
 def test_a_damaged_scenario_file_is_refused_with_the_place(tmp_path: Path, old: str, new: str, complaint: str) -> None:
-    text = DEFAULT_SCENARIO.read_text("utf-8")
+    text = CAGE2.read_text("utf-8")
     assert old in text
     path = tmp_path / "damaged.toml"
     path.write_text(text.replace(old, new, 1), "utf-8")
-    with pytest.raises(ScenarioError) as error:
-        load_scenario(path)
+    with pytest.raises(NetworkError) as error:
+        load_network(path)
     assert complaint in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
@@ -153,31 +153,31 @@ def test_a_damaged_scenario_file_is_refused_with_the_place(tmp_path: Path, old: 
 
 def test_an_edited_scenario_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(DEFAULT_SCENARIO.read_text("utf-8"), "utf-8")
-    assert load_scenario(path).reward.restore == 1.0
-    path.write_text(DEFAULT_SCENARIO.read_text("utf-8").replace("restore = 1.0", "restore = 2.0"), "utf-8")
-    assert load_scenario(path).reward.restore == 2.0
+    path.write_text(CAGE2.read_text("utf-8"), "utf-8")
+    assert load_network(path).reward.restore == 1.0
+    path.write_text(CAGE2.read_text("utf-8").replace("restore = 1.0", "restore = 2.0"), "utf-8")
+    assert load_network(path).reward.restore == 2.0
 
 
 def test_too_many_hosts_are_refused(tmp_path: Path) -> None:
-    text = DEFAULT_SCENARIO.read_text("utf-8")
+    text = CAGE2.read_text("utf-8")
     extra = "".join(
         f'[[hosts]]\nname = "Extra{i}"\nunit_type = "user"\nos = "linux"\nvalue = 0.1\nservices = []\n'
         for i in range(3)
     )
     path = tmp_path / "large.toml"
     path.write_text(text.replace("[operational_service]", extra + "[operational_service]"), "utf-8")
-    with pytest.raises(ScenarioError, match="field hosts gives 16 entries; allowed: 1 to 15"):
-        load_scenario(path)
+    with pytest.raises(NetworkError, match="field hosts gives 16 entries; allowed: 1 to 15"):
+        load_network(path)
 
 
 def test_a_missing_or_binary_scenario_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="cannot read the scenario file"):
-        load_scenario(tmp_path / "nothing.toml")
+    with pytest.raises(NetworkError, match="cannot read the network file"):
+        load_network(tmp_path / "nothing.toml")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ScenarioError, match="not a text file in UTF-8"):
-        load_scenario(binary)
+    with pytest.raises(NetworkError, match="not a text file in UTF-8"):
+        load_network(binary)
 
 
 def test_unknown_names_are_refused_with_the_allowed_ones() -> None:
