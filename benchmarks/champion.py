@@ -29,14 +29,16 @@ import numpy as np
 from benchmarks.results import write_result
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.imitation import expert_teacher
-from workflow_rl.defenders.names import DATA, challenge
+from workflow_rl.defenders.names import DATA, Asked, challenge
 from workflow_rl.defenders.protocol import evaluate_table, reference_policy
 from workflow_rl.defenders.teacher import Exceptions, make_exceptions, teach_all
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.envs.backends import NATIVE, Backend
 from workflow_rl.envs.blue import REMEMBERED, Defender, Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.game import Games
 from workflow_rl.envs.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.envs.views import begin_some, remember_all
 from workflow_rl.presets import make_config
@@ -60,6 +62,10 @@ def champion(edition: str) -> Policy:
     return policy_of(DATA / f"champion-{edition}.safetensors", "")
 
 
+def _games(edition: str) -> Games:
+    return Games(load_network(), ",".join(REDS), edition, 100)
+
+
 def short(table: dict[str, Any]) -> dict[str, Any]:
     """Cells and totals only."""
     return {name: table[name] for name in ("cells", "total", "total_standard_error")}
@@ -67,7 +73,7 @@ def short(table: dict[str, Any]) -> dict[str, Any]:
 
 def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = GAMES) -> dict[str, Any]:
     """The official table of a defender by name."""
-    return challenge(policy, edition, games, SEED, False, "", backend, _quiet)
+    return challenge(Asked(policy, "", games, SEED, edition), backend, _quiet)
 
 
 def measure_table() -> dict[str, Any]:
@@ -111,7 +117,7 @@ def measure_editions() -> dict[str, Any]:
         for made_for in EDITIONS:
             blues = {"champion": champion(made_for), "expert": reference_policy("expert", edition=made_for)}
             for name, blue in blues.items():
-                table = evaluate_table(blue, ",".join(REDS), rules, GAMES, SEED, _quiet)
+                table = evaluate_table(blue, _games(rules), GAMES, SEED)
                 found.setdefault(name, {}).setdefault(rules, {})[f"made for {made_for}"] = short(table)
     return {"games": GAMES, "seed": SEED, "policies": found}
 
@@ -219,7 +225,7 @@ def measure_repeat() -> dict[str, Any]:
             found[edition] = asdict(result) | {"run": ""}
             found[edition]["same_weights"] = all(bool((a == b).all()) for a, b in weights)
             found[edition]["exceptions"] = len(arrays["keys"])
-            found[edition]["teacher"] = short(evaluate_table(teacher, ",".join(REDS), edition, GAMES, SEED, _quiet))
+            found[edition]["teacher"] = short(evaluate_table(teacher, _games(edition), GAMES, SEED))
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.results import write_result
 from workflow_rl.cli.replay import replay_live
 from workflow_rl.config import check_jobs
-from workflow_rl.defenders.names import differences, evaluate_named
+from workflow_rl.defenders.names import Asked, differences, evaluate_named
 from workflow_rl.envs.backends import NATIVE, Backend
 from workflow_rl.envs.cyborg_env import CyborgVectorEnv
 from workflow_rl.fidelity.cyborg_recorder import Recorder
@@ -50,7 +50,7 @@ def transfer(folder: Path) -> dict[str, Any]:
         with closing(Run.create(path, make_config(**task))) as run:
             train_workflow(run.config, run)
         tables = [
-            evaluate_named(str(path), "bline,meander,sleep", "current", n, 7, False, "", backend, lambda _: None)
+            evaluate_named(Asked(str(path), "bline,meander,sleep", n, 7, "current"), backend)
             for backend, n in ((Backend("cyborg", "", check_jobs(None)), EPISODES), (NATIVE, NATIVE_EPISODES))
         ]
         cyborg, native = tables

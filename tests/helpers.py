@@ -24,6 +24,8 @@ import numpy as np
 
 from tests.conftest import ROOT
 from workflow_rl.cli import commands as cli
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 from workflow_rl.search.executor import Executor, Report, Task
 from workflow_rl.search.worker import train_in
@@ -107,6 +109,11 @@ def assert_refused(done: subprocess.CompletedProcess[str], complaint: str) -> No
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def games(red_agent: str, max_steps: int = 100, takeover: str = "0", edition: str = "current") -> Games:
+    """Games of CAGE Challenge 2."""
+    return Games(load_network(), red_agent, edition, max_steps, takeover)
 
 
 def same(left: Any, right: Any) -> bool:

@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 
 from tests.conftest import DATA as TEST_DATA
-from tests.helpers import assert_refused, run, run_json, same
+from tests.helpers import assert_refused, games, run, run_json, same
 from workflow_rl import CageVectorEnv, make_config, train_workflow
 from workflow_rl.config import TrainConfig
-from workflow_rl.defenders.names import evaluate_named, in_standard_errors
-from workflow_rl.envs.backends import NATIVE, Backend
+from workflow_rl.defenders.names import Asked, evaluate_named, in_standard_errors
+from workflow_rl.envs.backends import Backend
 from workflow_rl.errors import SimulatorError
 from workflow_rl.runs import Run, read_config, read_tensors
-from workflow_rl.training.collectors import PlainCollector, workflow_codes
-from workflow_rl.training.evaluation import evaluate_policy
+from workflow_rl.training.collectors import Conduct, PlainCollector, Stream, workflow_codes
+from workflow_rl.training.evaluation import FreshGames, evaluate_policy
+from workflow_rl.training.events import UpdateEvent
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.workflow import Workflow
@@ -41,11 +42,11 @@ def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_polic
     config = make_config(**SMALL)
     with closing(Run.create(tmp_path / "whole", config)) as whole:
         expected = train_workflow(config, whole)
-    events: list[dict[str, Any]] = []
+    events: list[UpdateEvent] = []
 
-    def kill(event: dict[str, Any]) -> None:
+    def kill(event: UpdateEvent) -> None:
         events.append(event)
-        if event["update"] == 5:  # after the checkpoint of update 3, which is in the middle of an episode
+        if event.update == 5:  # after the checkpoint of update 3, which is in the middle of an episode
             import multiprocessing
 
             os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
@@ -71,9 +72,8 @@ def test_the_network_is_asked_row_by_row_where_the_number_of_environments_must_n
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), load_policy(UNIVERSAL).net)
     keys = np.random.default_rng(0).integers(2**52, size=64)
     envs = CageVectorEnv(64)
-    config = TrainConfig(device="cpu")
     rows, batch = (
-        PlainCollector(envs, config, workflows, False, flag)._probabilities(ppo, keys) for flag in (True, False)
+        PlainCollector(envs, 1, 1, Conduct(workflows), flag)._probabilities(ppo, keys) for flag in (True, False)
     )
     assert all(np.array_equal(rows[i], ppo.probabilities(keys[i : i + 1])[0]) for i in range(64))
     np.testing.assert_allclose(rows, batch, rtol=1e-4)
@@ -85,17 +85,14 @@ def test_an_evaluation_on_cyborg_does_not_depend_on_the_number_of_processes() ->
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), policy.net)
     found = [
         evaluate_policy(
-            ppo, workflows, "bline,meander", "current", 5, 25, 1, (2,), False, (25,), Backend("cyborg", "", n)
+            ppo, workflows, FreshGames(games("bline,meander", 25), 5, Stream(1, (2,))), (25,), Backend("cyborg", "", n)
         )
         for n in (1, 2)
     ]
     assert found[0].by_workflow == found[1].by_workflow
     assert same(found[0].episode_returns, found[1].episode_returns)
     assert found[0].obedience.repairs > 0.5
-    tables = [
-        evaluate_named("random", "bline", "current", 3, 0, False, "", Backend("cyborg", "", n), lambda _: None)
-        for n in (1, 3)
-    ]
+    tables = [evaluate_named(Asked("random", "bline", 3), Backend("cyborg", "", n)) for n in (1, 3)]
     assert tables[0] == tables[1]
     assert tables[0]["cells"]["bline"]["100"]["standard_deviation"] > 0
 
@@ -104,12 +101,11 @@ def test_the_two_ways_to_play_greedily_agree() -> None:
     """The plain collector, which CybORG needs, and the compiled rollout."""
     workflows = (Workflow.parse(ORDER),)
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(workflows), load_policy(UNIVERSAL).net)
-    compiled = evaluate_policy(ppo, workflows, "meander", "current", 20, 60, 3, (4,), greedy=True)
-    from workflow_rl.training.collectors import ENVIRONMENTS, POLICY, derive_seeds
-
-    config = TrainConfig(update_steps=60, max_steps=60, alignment_lambda=0.0, device="cpu")
-    collector = PlainCollector(CageVectorEnv(20, red_agent="meander", max_steps=None), config, workflows, greedy=True)
-    collector.start(derive_seeds(3, (4, ENVIRONMENTS), 20), derive_seeds(3, (4, POLICY), 20))
+    stream = Stream(3, (4,))
+    compiled = evaluate_policy(ppo, workflows, FreshGames(games("meander", 60), 20, stream, greedy=True))
+    envs = CageVectorEnv(20, red_agent="meander", max_steps=None)
+    collector = PlainCollector(envs, 60, 60, Conduct(workflows, greedy=True))
+    collector.start(stream.environments(20), stream.policy(20))
     rewards = collector.collect(ppo).batch.rewards
     np.testing.assert_allclose(rewards.sum(axis=1), compiled.episode_returns, rtol=1e-5)
 
@@ -133,11 +129,8 @@ def test_the_challenges_table_stands_beside_the_native_engines() -> None:
 
 
 def test_the_total_has_the_error_of_games_that_serve_for_all_lengths() -> None:
-    table = evaluate_named("random", "bline,meander", "current", 500, 0, False, "", NATIVE, lambda _: None)
-    others = [
-        evaluate_named("random", "bline,meander", "current", 500, seed, False, "", NATIVE, lambda _: None)["total"]
-        for seed in range(1, 41)
-    ]
+    table = evaluate_named(Asked("random", "bline,meander", 500))
+    others = [evaluate_named(Asked("random", "bline,meander", 500, seed))["total"] for seed in range(1, 41)]
     assert 0.7 < table["total_standard_error"] / np.std(others, ddof=1) < 1.4
 
 

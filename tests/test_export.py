@@ -39,7 +39,7 @@ def general_policy(path: Path) -> Path:
     from workflow_rl import OrderConditionedActorCritic
 
     torch.manual_seed(0)
-    net = OrderConditionedActorCritic(n_code=0)
+    net = OrderConditionedActorCritic(52, 0, 145)
     with torch.no_grad():
         for weights in net.actor.parameters():
             weights.mul_(2)

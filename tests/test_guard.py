@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.helpers import games
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.engine.network import Network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
-from workflow_rl.training.collectors import Collector, workflow_codes
-from workflow_rl.training.guard import Guard, block, make_guard
+from workflow_rl.training.collectors import Collector, Conduct, Stream, workflow_codes
+from workflow_rl.training.compliance import Guard, block, make_guard
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.trainer import train_workflow
@@ -40,7 +41,7 @@ def left(network: Network, guard: Guard, observation: int) -> set[str]:
 
 
 def test_only_types_before_and_with_the_one_that_looks_due_may_be_fixed(network: Network) -> None:
-    guard = make_guard(network, PLAIN)
+    guard = make_guard(View(network=network))
     everything = set(network.unit_types)
     assert left(network, guard, 0) == everything
     assert left(network, guard, believed(network, Enterprise2=2)) == {"enterprise"}
@@ -58,7 +59,7 @@ def test_the_network_and_the_compiled_loop_take_away_the_same(view: View) -> Non
     config = make_config("parallel-25", workflow=ORDER, view=view.observation, actions=view.actions, guard=True, seed=3)
     workflows = all_workflows()[::17]
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
-    found = Collector(16, 60, 100, "meander", "current", workflows, seed=1, view=view, takeover="40").collect(ppo)
+    found = Collector(games("meander", takeover="40"), 16, 60, Conduct(workflows, view=view), Stream(1)).collect(ppo)
     chances, rows = ppo.probabilities(found.keys), found.inputs.cumulative[: found.n_rows]
     theirs = np.diff(rows, axis=1, prepend=0) / rows[:, -1:]
     assert chances == pytest.approx(theirs, abs=1e-5)
@@ -93,7 +94,8 @@ def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
     agent = module.Agent(str(tmp_path / "run" / "policy.safetensors"))  # any policy file, not only the exported one
     assert module.Agent()._guard == agent._guard
     ppo = ParallelOrderConditionedPPO(config, workflow_codes((Workflow.parse(ORDER),)), policy.net)
-    keys = Collector(5, 40, 100, "bline", "current", (Workflow.parse(ORDER),), view=policy.view, takeover="30")
+    conduct = Conduct((Workflow.parse(ORDER),), view=policy.view)
+    keys = Collector(games("bline", takeover="30"), 5, 40, conduct)
     seen = keys.collect(ppo).keys
     blocked = 0
     for key in seen[:: max(1, len(seen) // 40)]:

@@ -25,7 +25,7 @@ from workflow_rl.envs.memory import (
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_tensors, write_tensors
-from workflow_rl.training.keys import EMPTY, find
+from workflow_rl.training.actor import EMPTY, find
 from workflow_rl.training.train_task import check_task
 
 FIRST = np.zeros(N_WORDS, np.int64)  # the key of an episode's start

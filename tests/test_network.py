@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,15 @@ from workflow_rl.engine import compile_tables
 from workflow_rl.engine.network import Network, check_choice, parse_red_agents
 from workflow_rl.engine.network_file import CAGE2, load_network
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, YIELDS_USER, fixed_hosts
+from workflow_rl.envs.game import Games
 from workflow_rl.errors import NetworkError, UserError
+from workflow_rl.presets import make_config
+from workflow_rl.runs import Run
+from workflow_rl.training.collectors import Stream
+from workflow_rl.training.evaluation import FreshGames, evaluate_workflow_policy
+from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.train_task import check_task
+from workflow_rl.training.trainer import train_workflow
 
 DECOY_MASKS = {
     "Defender": 197, "Enterprise0": 197, "Enterprise1": 2, "Enterprise2": 2, "Op_Host0": 197, "Op_Host1": 197,
@@ -187,3 +197,39 @@ def test_unknown_names_are_refused_with_the_allowed_ones() -> None:
         parse_red_agents([])
     with pytest.raises(UserError, match="unknown edition 3; allowed: current"):
         check_choice("edition", 3, ["current"])
+
+
+def larger(network: Network) -> Network:
+    """The challenge with a fourteenth host and unit types of other names."""
+    names = {"user": "desk", "enterprise": "office"}
+    hosts = [*network.hosts, replace(network.hosts[-1], name="User5")]
+    subnets = [replace(s, hosts=(*s.hosts, "User5")) if "User4" in s.hosts else s for s in network.subnets]
+    return replace(
+        network,
+        unit_types=tuple(names.get(name, name) for name in network.unit_types),
+        hosts=tuple(replace(host, unit_type=names.get(host.unit_type, host.unit_type)) for host in hosts),
+        subnets=tuple(subnets),
+    )
+
+
+@pytest.mark.parametrize("path", ["auto", "plain"])
+def test_a_policy_is_trained_saved_and_evaluated_on_another_network(
+    network: Network, path: str, tmp_path: Path
+) -> None:
+    mine, order = larger(network), "desk,office,op_server,op_host,defender"
+    config = make_config(
+        workflow=order, n_envs=10, max_episodes=4, min_episodes=1, warm_updates=2, n_eval_episodes=10, guard=True,
+        path=path,
+    )  # fmt: skip
+    check_task(config, mine)
+    with closing(Run.create(tmp_path / "run", config)) as run:
+        result = train_workflow(config, run, network=mine)
+    assert result.workflow == order
+    policy = load_policy(tmp_path / "run", mine)
+    assert (policy.net.n_bits, policy.net.n_code, policy.net.n_actions) == (56, 25, 156)
+    fresh = FreshGames(Games(mine, "bline", "current", 100), 20, Stream(3))
+    assert evaluate_workflow_policy(tmp_path / "run", fresh).mean_return < 0
+    with pytest.raises(UserError, match="does not fit"):
+        load_policy(tmp_path / "run", network)
+    with pytest.raises(UserError, match="unknown unit type 'desk'"):
+        check_task(config, network)

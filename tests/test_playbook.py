@@ -34,7 +34,7 @@ def test_an_order_is_broken_where_something_of_higher_priority_was_held() -> Non
     counts = np.zeros((2, 5, 32), int)
     counts[0, enterprise, 1 << enterprise | 1 << user] = 1
     counts[1, enterprise, 1 << enterprise] = 3
-    for order, found in _orders(counts, np.array([2, 3])).items():
+    for order, found in _orders(counts, np.array([2, 3]), load_network()).items():
         first = order.split(",").index("enterprise") < order.split(",").index("user")
         assert (found.compliance, found.kept) == ((1.0, 1.0) if first else (0.75, 0.5))
         assert (found.repairs, found.idle_fixes) == (2.0, 0.5)

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers import games
 from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.imitation import ExpertTeacher
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS
@@ -19,7 +20,7 @@ from workflow_rl.envs.views import View, with_view
 from workflow_rl.presets import make_config
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer, discounted
-from workflow_rl.training.collectors import ENVIRONMENTS, Collector, PlainCollector, derive_seeds, workflow_codes
+from workflow_rl.training.collectors import Collector, Conduct, PlainCollector, Stream, workflow_codes
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.rollout import sample_actions
 from workflow_rl.training.trainer import PHASES, Training
@@ -71,7 +72,7 @@ def test_at_the_time_limit_the_return_goes_on_with_the_value_of_the_observation_
     last_keys = training.collector.last_keys()
     training.ppo._targets(buffer, last_keys)
     envs = with_view(CageVectorEnv(4, red_agent="meander", max_steps=10), View(view, "full"))
-    envs.reset(seed=derive_seeds(7, (PHASES.index("main"), ENVIRONMENTS), 4).tolist())
+    envs.reset(seed=Stream(7, (PHASES.index("main"),)).environments(4).tolist())
     rewards, seen = np.zeros((4, 25)), np.zeros((4, 25, View(view, "full").n_bits), np.float32)
     for step in range(25):
         observations, rewards[:, step], _, ended, infos = envs.step(buffer.batch.actions[:, step].astype(int))
@@ -185,11 +186,12 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
     teacher = ExpertTeacher("current", NO_EXCEPTIONS) if view == "memory" else None
     config = replace(config, takeover="2-30" if view != "plain" else "0", guard=view != "plain")
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
-    fast = Collector(
-        6, 50, 25, "meander", "current", workflows, 20.0, 3, (1,), False, seen,
-        potential=config.alignment == "potential", takeover=config.takeover,
-    )  # fmt: skip
-    plain = PlainCollector.of(config, workflows, (1,))
+    conduct = Conduct(workflows, 20.0, config.alignment == "potential", view=seen)
+    fast = Collector(games("meander", 25, config.takeover), 6, 50, conduct, Stream(3, (1,)))
+    plain = PlainCollector(
+        CageVectorEnv(6, red_agent="meander", max_steps=25, takeover=config.takeover), 50, 25, conduct
+    )
+    plain.start(Stream(3, (1,)).environments(6), Stream(3, (1,)).policy(6))
     for batch in range(3):
         left, right = (collector.collect(ppo, teacher if batch == 1 else None) for collector in (fast, plain))
         assert np.array_equal(left.batch.actions, right.batch.actions)
@@ -227,7 +229,7 @@ def test_the_compiled_actor_is_the_networks_own() -> None:
     workflows = all_workflows()[:5]
     codes = workflow_codes(workflows)
     ppo = ParallelOrderConditionedPPO(make_config("general"), codes)
-    collector = Collector(10, 100, 100, "meander", "current", workflows, 0.0, 0)
+    collector = Collector(games("meander"), 10, 100, Conduct(workflows))
     buffer = collector.collect(ppo)
     running = buffer.inputs.cumulative[: buffer.n_rows]
     probabilities = np.diff(running, prepend=0.0, axis=1)
@@ -245,8 +247,8 @@ def test_imitation_makes_the_experts_actions_the_most_probable_ones() -> None:
 
 
 def test_widening_a_general_policy_for_a_workflow_changes_nothing_at_first() -> None:
-    general = OrderConditionedActorCritic(n_code=0)
-    wide = general.with_order(25)
+    general = OrderConditionedActorCritic(52, 0, 145)
+    wide = general.widened(25)
     inputs = torch.rand(9, 52)
     coded = torch.cat([inputs, torch.rand(9, 25)], dim=1)
     for left, right in zip(general(inputs), wide(coded), strict=True):

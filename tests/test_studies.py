@@ -32,9 +32,10 @@ from benchmarks.studies.statistics import difference, interquartile_mean, of_gam
 from benchmarks.studies.trainings import _noise
 from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 from workflow_rl.studies.results import read_result_file, write_result
-from workflow_rl.training.evaluation import evaluate_policy_file
+from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file
 from workflow_rl.training.workflow import Workflow
 
 ORDER = "enterprise,op_server,user,defender,op_host"
@@ -336,7 +337,7 @@ def test_games_of_a_study_agree_with_those_of_evaluate() -> None:
     """Other games of the same policy: returns and compliance within four standard errors."""
     path = TEST_DATA / "universal.safetensors"
     mine = play(path, "cell:universal", ["bline"], 400, 1, workflow=ORDER)["bline"]
-    theirs = evaluate_policy_file(path, ["bline"], "current", 400, 2, False, ORDER, lambda _: None)
+    theirs = evaluate_policy_file(path, ORDER, challenge_games(load_network(), "bline", "current", 400, 2))
     for length, cell in mine["returns"].items():
         other = theirs["cells"]["bline"][length]
         error = np.hypot(cell["standard_error"], other["standard_error"])

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tests.helpers import assert_refused, run, run_json
+from tests.helpers import assert_refused, games, run, run_json
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, ParallelEnvWrapper
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.defenders.protocol import episode_returns, reference_policy
@@ -171,17 +171,14 @@ def test_the_engine_keeps_step_through_the_takeover(games: int) -> None:
 
 def test_what_an_episode_returns_begins_with_the_takeover() -> None:
     """A sleeping blue after 30 steps of B_line: the service is down and stays so."""
-    returns = episode_returns(
-        reference_policy("sleep"), "bline", "current", 50, (1, 10), 0, lambda _: None, takeover="30"
-    )
+    returns = episode_returns(reference_policy("sleep"), games("bline", takeover="30"), 50, 0, (1, 10))
     assert (returns[:, 0] > -14).all()
     assert (returns[:, 1] < -50).all()
 
 
 def test_games_of_an_evaluation_do_not_depend_on_how_many_are_played_at_once() -> None:
-    policy, args = reference_policy("reactive-restore"), ((5, 20), 3, lambda _: None)
-    many = episode_returns(policy, "bline", "current", 7, *args, takeover="0,10-40")
-    few = episode_returns(policy, "bline", "current", 4, *args, takeover="0,10-40")
+    policy, mixed = reference_policy("reactive-restore"), games("bline", takeover="0,10-40")
+    many, few = (episode_returns(policy, mixed, n, 3, (5, 20)) for n in (7, 4))
     assert np.array_equal(many[:4], few)
 
 

@@ -12,24 +12,26 @@ import time
 from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.conftest import DATA
-from tests.helpers import assert_refused, run, run_json
+from tests.helpers import assert_refused, games, run, run_json
 from workflow_rl.config import TrainConfig, config_from_json, config_to_json
 from workflow_rl.defenders.names import DATA as PACKAGE_DATA
 from workflow_rl.errors import UserError
 from workflow_rl.presets import PRESETS, make_config
 from workflow_rl.runs import Run, read_events, read_tensors, write_tensors
-from workflow_rl.training.collectors import Collector, workflow_codes
+from workflow_rl.training.collectors import Collector, Conduct, Stream, workflow_codes
 from workflow_rl.training.compliance import HELD_LIMITS, held
-from workflow_rl.training.evaluation import evaluate_policy
+from workflow_rl.training.evaluation import FreshGames, evaluate_policy
+from workflow_rl.training.events import StopReason
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
-from workflow_rl.training.trainer import StopReason, Training, train_workflow
+from workflow_rl.training.trainer import Training, train_workflow
 from workflow_rl.training.workflow import Workflow, all_workflows
 
 WORKFLOW = "enterprise,user,op_server,op_host,defender"
@@ -128,8 +130,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
 def test_a_general_policy_learns_to_defend() -> None:
     training = Training(make_config("general", max_episodes=120), "main", None)
     events = [training.step() for _ in range(120)]
-    assert events[0]["return"] < -500
-    assert events[-1]["return"] > -60
+    assert (events[0].mean_return or 0.0) < -500
+    assert (events[-1].mean_return or -1000.0) > -60
 
 
 class Answer:
@@ -155,7 +157,8 @@ def stops(training: Training, events: list[tuple[float | None, float]], followed
     reasons = []
     for update, (compliance, mean_return) in enumerate(events, 1):
         training.update = update
-        reasons.append(training.should_stop({"compliance": compliance, "return": mean_return}))
+        event: Any = SimpleNamespace(compliance=compliance, mean_return=mean_return)
+        reasons.append(training.should_stop(event))
     return reasons, asked
 
 
@@ -208,7 +211,7 @@ def test_the_penalty_rises_over_an_annealed_training() -> None:
         training.update = update
         training.step()
         assert isinstance(training.collector, Collector)
-        strengths.append(training.collector.task.alignment_lambda)
+        strengths.append(training.collector.setup.alignment_lambda)
     assert strengths == pytest.approx([2.0, 2.0 + 6.0 * 0.48, 8.0, 8.0])
 
 
@@ -229,8 +232,8 @@ def test_the_held_penalty_is_what_is_rewarded_and_survives_a_checkpoint(tmp_path
     for _ in range(3):
         event = whole.step()
         assert isinstance(whole.collector, Collector)
-        used = whole.collector.task.alignment_lambda
-        assert whole.multiplier == held(used, event["kept"], config.kept_target, config.alignment_lambda)
+        used = whole.collector.setup.alignment_lambda
+        assert whole.multiplier == held(used, event.kept or 0.0, config.kept_target, config.alignment_lambda)
     assert whole.multiplier > config.alignment_lambda  # nobody keeps an order at first
     write_tensors(tmp_path / "checkpoint", whole.arrays(), whole.counters())
     again.restore(*read_tensors(tmp_path / "checkpoint"))
@@ -255,7 +258,7 @@ def test_orders_that_differ_only_in_types_that_red_never_takes_ask_for_the_same_
         "defender,op_server,op_host,user,enterprise",
         "enterprise,user,op_server,defender,op_host",
     ):
-        collector = Collector(100, 100, 100, "bline", "current", (Workflow.parse(workflow),), takeover="30")
+        collector = Collector(games("bline", takeover="30"), 100, 100, Conduct((Workflow.parse(workflow),)))
         episodes = collector.collect(ppo).finished_episodes()
         broken.append((episodes["violations"].tolist(), episodes["repairs"].tolist()))
     assert broken[0] == broken[1]
@@ -361,8 +364,9 @@ def test_the_error_of_a_universal_policy_is_not_made_small_by_shared_chance() ->
     policy = load_policy(DATA / "universal.safetensors")
     workflows = all_workflows()[::12]
     ppo = ParallelOrderConditionedPPO(TrainConfig(), workflow_codes(workflows), policy.net)
-    means = [evaluate_policy(ppo, workflows, "bline", "current", 60, 100, seed, (5,)).mean_return for seed in range(30)]
-    error = evaluate_policy(ppo, workflows, "bline", "current", 60, 100, 99, (5,)).standard_error
+    fresh = [FreshGames(games("bline"), 60, Stream(seed, (5,))) for seed in (*range(30), 99)]
+    *found, other = (evaluate_policy(ppo, workflows, one) for one in fresh)
+    means, error = [one.mean_return for one in found], other.standard_error
     assert 0.6 < error / np.std(means, ddof=1) < 1.6
 
 

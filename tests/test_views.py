@@ -59,7 +59,7 @@ def test_a_view_keeps_the_promises_of_a_vector_environment(make: Any, view: View
         actions = np.random.default_rng(step).integers(view.n_actions, size=3)
         observations, rewards, _, truncated, infos = envs.step(actions)
         assert observations in envs.observation_space
-        assert np.array_equal(observations, unpack_words(view.keys(envs.packed_observations), view.n_bits))
+        assert np.array_equal(observations, unpack_words(view.keys(envs.packed_observations), view))
         assert rewards.shape == (3,)
         assert truncated.all() == (step % 7 == 0)
         if truncated.all():  # the memory begins anew, the last observation still has it

@@ -17,10 +17,11 @@ from benchmarks.studies.games import play_games
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.game import Games
 from workflow_rl.envs.views import PLAIN, unpack_words
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
-from workflow_rl.training.collectors import Collector
+from workflow_rl.training.collectors import Collector, Conduct, Stream
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.evaluation import Evaluation
 from workflow_rl.training.trainer import MAIN, Training, train_workflow
@@ -62,7 +63,7 @@ def train_sb3(
 
     def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         with torch.no_grad():
-            seen = torch.from_numpy(unpack_words(packed[:, None], PLAIN.n_bits))
+            seen = torch.from_numpy(unpack_words(packed[:, None], PLAIN))
             chosen: Any = model.policy.get_distribution(seen).distribution
             chances = chosen.probs.numpy().cumsum(axis=1)
         drawn: np.ndarray = (chances <= generator.random(len(packed))[:, None] * chances[:, -1:]).sum(axis=1)
@@ -122,8 +123,8 @@ def watch_training(
     with closing(Training(config, MAIN, None)) as training:
         while True:
             event = training.step()
-            spent += event["seconds_collect"] + event["seconds_update"]
-            collecting += event["seconds_collect"]
+            spent += event.seconds_collect + event.seconds_update
+            collecting += event.seconds_collect
             made = training.update * config.batch
             over = (made >= transitions and spent >= seconds) or spent >= most_seconds
             if over and not games:
@@ -140,8 +141,8 @@ def watch_training(
                     break
     return {
         "looks": looks, "updates": training.update, "transitions": made, "seconds": spent,
-        "seconds_collect": collecting, "peak_memory_mb": peak_memory_mb(), "distinct_inputs": event["distinct_inputs"],
-        "fast": event["fast"],
+        "seconds_collect": collecting, "peak_memory_mb": peak_memory_mb(),
+        "distinct_inputs": event.stats.distinct_inputs, "fast": event.stats.fast,
     }  # fmt: skip
 
 
@@ -200,10 +201,8 @@ def _gradients(training: Training, n_envs: int, steps: int, repeats: int, update
     scale, rows = training.ppo.scale.copy(), []
     for repeat in range(repeats):
         purpose = (GRADIENT, update, n_envs, steps, repeat)
-        collector = Collector(
-            n_envs, steps, config.max_steps, config.red_agent, config.edition, training.workflows,
-            config.alignment_lambda, config.seed, purpose,
-        )  # fmt: skip
+        conduct = Conduct(training.workflows, config.alignment_lambda)
+        collector = Collector(Games.of(config, training.network), n_envs, steps, conduct, Stream(config.seed, purpose))
         rows.append(training.ppo.gradient(collector.collect(training.ppo), collector.last_keys()))
         training.ppo.scale[:] = scale  # each batch meets the same learner
     return np.stack(rows)

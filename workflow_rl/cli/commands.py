@@ -165,6 +165,7 @@ def train(
     from workflow_rl.defenders.imitation import expert_teacher
     from workflow_rl.presets import make_config
     from workflow_rl.runs import Run, new_run_directory, read_config, read_result
+    from workflow_rl.training.events import UpdateEvent
     from workflow_rl.training.train_task import check_task
     from workflow_rl.training.trainer import train_workflow
 
@@ -185,10 +186,10 @@ def train(
     log = TensorBoardLog(run.path) if tensorboard else None
     with training_progress() as show:
 
-        def hear(event: dict[str, Any]) -> None:
+        def hear(event: UpdateEvent) -> None:
             if log:
                 log(event)
-            show(line(event), event["update"], run.config.max_updates)
+            show(line(event), event.update, run.config.max_updates)
 
         try:
             result = train_workflow(run.config, run, hear, say, expert_teacher)
@@ -284,7 +285,7 @@ def evaluate(
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.config import check_jobs
-    from workflow_rl.defenders.names import DEFAULT_EPISODES, challenge, evaluate_named
+    from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named
     from workflow_rl.engine.network import RED_AGENTS, check_choice, parse_red_agents
     from workflow_rl.envs.backends import Backend, check_backend
 
@@ -300,13 +301,9 @@ def evaluate(
     if backend == "native" and jobs is not None:
         raise UserError("--jobs is for --backend cyborg; the native engine plays all games side by side.")
     games = DEFAULT_EPISODES[backend] if episodes is None else episodes
+    asked = Asked(policy, ",".join(reds), games, seed, edition, takeover, workflow, greedy)
     with progress("evaluate", games * len(set(reds))) as advance:
-        if protocol:
-            table = challenge(policy, edition, games, seed, greedy, workflow, where, advance)
-        else:
-            table = evaluate_named(
-                policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance, takeover
-            )
+        table = (challenge if protocol else evaluate_named)(asked, where, advance)
     show_result(table, as_json, lambda: (print_challenge if protocol else print_cells)(table))
 
 

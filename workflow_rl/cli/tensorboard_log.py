@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
+
+from workflow_rl.training.events import UpdateEvent
 
 
 class TensorBoardLog:
@@ -15,12 +16,12 @@ class TensorBoardLog:
         self.directory = run / "tensorboard"
         self.writers: dict[str, SummaryWriter] = {}
 
-    def __call__(self, event: dict[str, Any]) -> None:
+    def __call__(self, event: UpdateEvent) -> None:
         """Adds the figures of one update."""
-        phase, update = event["phase"], event["update"]
+        phase, update = event.phase, event.update
         if phase not in self.writers:
             self.writers[phase] = SummaryWriter(str(self.directory / phase), purge_step=update)
-        for name, value in event.items():
+        for name, value in event.to_json().items():
             if isinstance(value, (int, float)) and name not in ("update", "fast"):
                 self.writers[phase].add_scalar(name, value, update)
 

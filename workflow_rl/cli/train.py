@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import Field, fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items
 SEARCH_PRESET_HELP = "; ".join(
     f"{name}: {words.split('; the default')[0]}" for name, words in PRESET_WORDS.items() if name not in NO_SEARCH
 )
+
+if TYPE_CHECKING:
+    from workflow_rl.training.events import UpdateEvent
 
 
 Command = Callable[..., None]
@@ -72,16 +75,16 @@ def _of_preset(preset: str, name: str, plain: Any) -> str:
     return str(suited[""].get(name, PRESETS[preset].get(name, plain)))
 
 
-def line(event: dict[str, Any]) -> str:
+def line(event: UpdateEvent) -> str:
     """One update in words."""
-    words = [f"{event['phase']} {event['update']:4}"]
-    if event["return"] is not None:
-        words.append(f"return {event['return']:8.2f}")
-        if event["compliance"] is not None:
-            words.append(f"compliance {event['compliance']:.3f}")
-        words.append(f"repairs {event['repairs']:4.1f}  idle fixes {event['idle_fixes']:4.1f}")
-    words.append(f"entropy {event['entropy']:.2f}")
-    rate = event["transitions_per_s"]
+    words = [f"{event.phase} {event.update:4}"]
+    if event.mean_return is not None:
+        words.append(f"return {event.mean_return:8.2f}")
+        if event.compliance is not None:
+            words.append(f"compliance {event.compliance:.3f}")
+        words.append(f"repairs {event.repairs:4.1f}  idle fixes {event.idle_fixes:4.1f}")
+    words.append(f"entropy {event.stats.entropy:.2f}")
+    rate = event.transitions_per_s
     words.append(f"{rate / 1e6:.2f} M transitions/s" if rate >= 1e5 else f"{rate:,.0f} transitions/s")
     return "  ".join(words)
 

@@ -11,11 +11,11 @@ from typing import Any
 from workflow_rl.config import is_incident
 from workflow_rl.defenders.names import CHAMPION, edition_of, policy_path
 from workflow_rl.defenders.protocol import EXPERT, REFERENCE_POLICIES
+from workflow_rl.engine.network_file import as_network
 from workflow_rl.errors import UserError
 from workflow_rl.runs import tensor_bytes, write_atomically
 from workflow_rl.training.evaluation import workflows_of_policy
 from workflow_rl.training.policy_file import check_edition, load_policy, policy_content
-from workflow_rl.training.workflow import unit_types
 
 FOLDER = Path(__file__).parent
 SOURCES = {"memory": FOLDER.parent / "envs" / "memory.py", "expert": FOLDER / "expert.py"}
@@ -55,14 +55,14 @@ def export_agent(
         files["README.md"] = _readme("", "by rules", "It draws nothing.", rules, "")
     else:
         path = policy_path(policy, rules, EXPORTED) if isinstance(policy, str) else policy
-        files, about = _network_files(path, rules, workflow, greedy)
+        files, about = _policy_files(path, rules, workflow, greedy)
     _write(folder, files)
     names = sorted(path.name for path in folder.iterdir())
     return {"folder": str(folder), "files": names} | about
 
 
-def _network_files(path: Path, edition: str, workflow: str, greedy: bool) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Files of an agent with a network, and what it is."""
+def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Files of an agent with a trained policy, and what it is."""
     found = load_policy(path)
     check_edition(found, edition)
     if found.universal and not workflow:
@@ -70,7 +70,7 @@ def _network_files(path: Path, edition: str, workflow: str, greedy: bool) -> tup
     workflows = workflows_of_policy(found, workflow)
     chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
-    agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(unit_types())}
+    agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(as_network(found.view.network).unit_types)}
     own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
     acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
     if is_incident(found.takeover):

@@ -15,11 +15,11 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.memory import N_WORDS, begin, full_action, remember, view_action, write_bits
 from workflow_rl.envs.views import View, view_actions
-from workflow_rl.training.rollout import Task, World
+from workflow_rl.training.rollout import Setup, World
 
 
 @compiled
-def play_ahead(world: World, task: Task, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray) -> None:
+def play_ahead(world: World, setup: Setup, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray) -> None:
     """Plays every environment with the teacher, and writes its actions (n_envs, n_steps) as the view numbers them."""
     t, key = world.tables[0], np.zeros(N_WORDS, np.int64)
     for i in range(actions.shape[0]):
@@ -27,11 +27,11 @@ def play_ahead(world: World, task: Task, leaderboard: bool, exceptions: Exceptio
         for step in range(actions.shape[1]):
             write_bits(memory, key)
             action = teach(memory, key, leaderboard, exceptions)
-            actions[i, step] = view_action(action) if task.host_decoy else action
-            action = full_action(memory, actions[i, step]) if task.host_decoy else action
+            actions[i, step] = view_action(action) if setup.host_decoy else action
+            action = full_action(memory, actions[i, step]) if setup.host_decoy else action
             step_one(s, t, action, sample(s))
             remember(memory, action, s.observation)
-            if s.step == task.max_steps:
+            if s.step == setup.max_steps:
                 begin_one(s, t, world.takeovers[i])
                 begin(memory, s.observation)
 
@@ -42,10 +42,10 @@ class ExpertTeacher:
     def __init__(self, edition: str, exceptions: Exceptions) -> None:
         self.leaderboard, self.exceptions = edition == "leaderboard", exceptions
 
-    def plan(self, world: World, task: Task, actions: np.ndarray) -> None:
+    def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
         """Writes its actions (n_envs, n_steps) in the games that come; the games' chance is part of their states."""
         copies = world._replace(states=world.states.copy(), memories=world.memories.copy())
-        play_ahead(copies, task, self.leaderboard, self.exceptions, actions)
+        play_ahead(copies, setup, self.leaderboard, self.exceptions, actions)
 
     def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
         """Its actions for some memories, as the view numbers them; (n,)."""

@@ -3,56 +3,63 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.config import parse_takeover
+from workflow_rl.config import CHALLENGE_LENGTHS, parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
-from workflow_rl.engine.network import RED_AGENTS, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network import RED_AGENTS, Network, check_choice
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.backends import NATIVE, Backend, check_backend
 from workflow_rl.envs.blue import Policy, Progress
+from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 
 CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
 DATA = Path(__file__).parent
 DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
-LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # of a lockstep: chance, a rule, and a network
+LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # of a lockstep: chance, a rule, and a trained policy
 ROUNDING = 1e-9
 
 
-def evaluate_named(
-    policy: str,
-    red_agents: str,
-    edition: str | None,
-    episodes: int,
-    seed: int,
-    greedy: bool,
-    workflow: str,
-    backend: Backend,
-    progress: Progress,
-    takeover: str | None = None,
-) -> dict[str, Any]:
-    """Evaluates a policy by name; see :func:`scores.table_of` for the form of the result.
+@dataclass(frozen=True)
+class Asked:
+    """An evaluation as a person asks for it; an edition or a takeover of None is the policy's own."""
 
-    Without an edition it is the policy's own; for a reference defender the current one. The same for the takeover.
+    policy: str
+    red_agents: str
+    episodes: int
+    seed: int = 0
+    edition: str | None = None
+    takeover: str | None = None
+    workflow: str = ""
+    greedy: bool = False
+    network: Network | Path | str = CAGE2
+
+
+def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress = lambda _: None) -> dict[str, Any]:
+    """Evaluates a policy by name; see :func:`workflow_rl.envs.blue.table_of` for the form of the result.
+
+    The edition of a reference defender is the current one, its takeover none.
     """
-    edition = edition_of(policy, edition)
-    takeover = takeover_of(policy, takeover)
+    policy, network = asked.policy, as_network(asked.network)
+    edition, takeover = edition_of(policy, asked.edition), takeover_of(policy, asked.takeover)
     check_backend(backend, edition)
     if policy in REFERENCE_POLICIES:
-        if workflow or greedy:
+        if asked.workflow or asked.greedy:
             raise UserError(f"{policy} is a reference defender: it takes neither a workflow nor --greedy.")
-        blue = reference_policy(policy, edition=edition)
-        table = evaluate_table(blue, red_agents, edition, episodes, seed, progress, backend, takeover)
+        blue = reference_policy(policy, network, edition)
+        games = Games(network, asked.red_agents, edition, max(CHALLENGE_LENGTHS), takeover)
+        table = evaluate_table(blue, games, asked.episodes, asked.seed, progress, backend)
     else:
-        from workflow_rl.training.evaluation import evaluate_policy_file  # only now: it imports torch
+        from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file  # only now: it imports torch
 
-        path, reds = policy_path(policy, edition), parse_red_agents(red_agents)
-        table = evaluate_policy_file(path, reds, edition, episodes, seed, greedy, workflow, progress, backend, takeover)
+        fresh = challenge_games(network, asked.red_agents, edition, asked.episodes, asked.seed, asked.greedy, takeover)
+        table = evaluate_policy_file(policy_path(policy, edition), asked.workflow, fresh, backend, progress)
     about: dict[str, Any] = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
-    about |= {"episodes": episodes, "seed": seed}
+    about |= {"episodes": asked.episodes, "seed": asked.seed}
     if backend.name == "cyborg":
         from workflow_rl.envs.cyborg_sim import load_cyborg
 
@@ -60,27 +67,17 @@ def evaluate_named(
     return about | table
 
 
-def challenge(
-    policy: str,
-    edition: str | None,
-    episodes: int,
-    seed: int,
-    greedy: bool,
-    workflow: str,
-    backend: Backend,
-    progress: Progress,
-) -> dict[str, Any]:
+def challenge(asked: Asked, backend: Backend, progress: Progress) -> dict[str, Any]:
     """The challenge's table: every red agent at 30, 50 and 100 steps; on CybORG with the native engine's beside it.
 
     ``native`` has the engine's figures, ``difference`` how far the two are apart, in standard errors.
     """
-    reds = ",".join(RED_AGENTS)
-    table = evaluate_named(policy, reds, edition, episodes, seed, greedy, workflow, backend, progress, "0")
+    asked = replace(asked, red_agents=",".join(RED_AGENTS), takeover="0")
+    table = evaluate_named(asked, backend, progress)
     table["protocol"] = "challenge"
     if backend.name == "native":
         return table
-    many = max(episodes, DEFAULT_EPISODES["native"])
-    native = evaluate_named(policy, reds, edition, many, seed, greedy, workflow, NATIVE, lambda _: None, "0")
+    native = evaluate_named(replace(asked, episodes=max(asked.episodes, DEFAULT_EPISODES["native"])))
     names = ("episodes", "cells", "total", "total_standard_error", "obedience")
     table["native"] = {name: native[name] for name in names if name in native}
     table["difference"] = differences(table["cells"], native["cells"])
@@ -129,7 +126,7 @@ def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_
 
 def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAME) -> str:
     """The edition that was asked for, else the policy's own; a defender by one of the ``names``: current."""
-    editions = load_network().editions
+    editions = as_network(CAGE2).editions
     if edition is not None:
         return check_choice("edition", edition, editions)
     if policy in names:
@@ -148,7 +145,7 @@ def check_workflow(policy: str, workflow: str) -> None:
     from workflow_rl.training.evaluation import workflows_of_policy
     from workflow_rl.training.policy_file import load_policy
 
-    file = load_policy(policy_path(policy, next(iter(load_network().editions))))
+    file = load_policy(policy_path(policy, next(iter(as_network(CAGE2).editions))))
     if file.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows_of_policy(file, workflow)

@@ -26,7 +26,7 @@ from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.state import State, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables
@@ -44,11 +44,10 @@ from workflow_rl.envs.memory import (
 )
 from workflow_rl.errors import UserError
 from workflow_rl.runs import read_tensors, write_tensors
-from workflow_rl.training.keys import EMPTY, find
+from workflow_rl.training.actor import EMPTY, find
 
 N_STEPS = max(CHALLENGE_LENGTHS)
 TEACHER = "teacher.safetensors"
-ALL_ACTIONS = 145
 PURPOSE = 31  # of the games, for their seeds
 WEIGHTS = (np.arange(N_STEPS)[:, None] < np.array(CHALLENGE_LENGTHS)).sum(axis=1)  # (N_STEPS,): 3, 2 or 1
 KEPT = 128  # true states kept of a situation
@@ -199,7 +198,7 @@ def improve(
         n_games: against each of the two attackers.
         least: a situation must occur so often per game.
     """
-    tables, leaderboard = compile_tables(load_network(), edition), edition == "leaderboard"
+    tables, leaderboard = compile_tables(as_network(CAGE2), edition), edition == "leaderboard"
     capacity = 1 << 19
     slots, keys = np.full(2 * capacity, EMPTY, np.int32), np.empty((capacity, N_WORDS), np.int64)
     counts, memory = np.zeros(capacity, np.int64), np.zeros(1, MEMORY_DTYPE)
@@ -277,6 +276,6 @@ def load_teacher(path: Path, config: TrainConfig) -> tuple[Exceptions, int]:
     keys, actions = arrays.get("keys"), arrays.get("actions")
     if keys is None or actions is None or keys.dtype != np.int64 or keys.shape != (len(actions), N_WORDS):
         raise UserError(f"{path}: damaged, keys and actions do not fit.")
-    if len(actions) and not 0 <= int(actions.min()) <= int(actions.max()) < ALL_ACTIONS:
+    if len(actions) and not 0 <= int(actions.min()) <= int(actions.max()) < as_network(CAGE2).n_actions:
         raise UserError(f"{path}: damaged, it has actions that do not exist.")
     return make_exceptions(keys, actions), rounds

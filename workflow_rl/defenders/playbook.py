@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_AGENTS, check_choice
+from workflow_rl.engine.network import RED_AGENTS, Network, check_choice
 from workflow_rl.envs.blue import Policy, cell_of, check_episodes, view_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import check_seed
@@ -65,7 +65,7 @@ def read_playbook(
         rows = np.flatnonzero(infos["repaired_unit_type"] != NO_TYPE)
         held = (infos["compromised_before"][rows] @ of_type.T.astype(int) > 0) @ (1 << np.arange(len(types)))
         counts[rows, infos["repaired_unit_type"][rows], held] += 1
-    cell, orders = cell_of(returns), _orders(counts, fixes)
+    cell, orders = cell_of(returns), _orders(counts, fixes, envs.network)
     kept = [order for order, found in orders.items() if found.follows(threshold)]
     return {
         "red_agent": red_agent,
@@ -92,12 +92,12 @@ def _pairs(counts: np.ndarray, types: tuple[str, ...]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda pair: -pair["times"] - pair["reversed"])
 
 
-def _orders(counts: np.ndarray, fixes: np.ndarray) -> dict[str, Obedience]:
+def _orders(counts: np.ndarray, fixes: np.ndarray, network: Network) -> dict[str, Obedience]:
     """How each order was kept, from counts (episodes, repaired type, set of held types)."""
     found = {}
     repairs = counts.sum(axis=(1, 2))
     sets = np.arange(counts.shape[2])
-    for workflow in all_workflows():
+    for workflow in all_workflows(network):
         broken, before = np.zeros(counts.shape[1:], bool), 0
         for kind in workflow.indices().tolist():
             broken[kind] = sets & before != 0  # something of higher priority was held

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
-from workflow_rl.engine.network import RED_AGENTS, Network, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN, BITS_PER_HOST
+from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN
 from workflow_rl.envs.backends import NATIVE, Backend, make_envs
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
-from workflow_rl.envs.game import check_seed
+from workflow_rl.envs.game import Games, check_seed
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import with_view
 
@@ -47,22 +49,22 @@ def evaluate(
         progress: told how many more episodes are done.
         backend: where to play.
     """
-    returns = episode_returns(policy, red_agent, edition, n_episodes, lengths, seed, progress, backend)
+    games = Games(as_network(CAGE2), red_agent, edition, max(lengths))
+    returns = episode_returns(policy, games, n_episodes, seed, lengths, progress, backend)
     return {length: cell_of(column) for length, column in zip(lengths, returns.T, strict=True)}
 
 
 def episode_returns(
     policy: Policy,
-    red_agent: str,
-    edition: str,
+    games: Games,
     n_episodes: int,
-    lengths: Sequence[int],
     seed: int,
-    progress: Progress,
+    lengths: Sequence[int] = CHALLENGE_LENGTHS,
+    progress: Progress = lambda _: None,
     backend: Backend = NATIVE,
-    takeover: str = "0",
 ) -> np.ndarray:
     """Return of each game over the first steps; (n_episodes, n_lengths); see :func:`evaluate`."""
+    red_agent = games.red_agent
     check_choice("red agent", red_agent, RED_AGENTS)
     check_episodes(n_episodes)
     check_seed(seed)
@@ -71,34 +73,31 @@ def episode_returns(
     returns = np.empty((n_episodes, len(lengths)))
     size = min(n_episodes, BATCH if backend.name == "native" else backend.jobs)
     act = _with_one_generator(policy, own) if backend.name == "native" else _with_generator_each(policy, own)
-    plain = make_envs(backend, size, red_agent=red_agent, edition=edition, max_steps=None)
+    plain = make_envs(backend, size, network=games.network, red_agent=red_agent, edition=games.edition, max_steps=None)
     with closing(with_view(plain, view_of(policy))) as envs:
         for start in range(0, n_episodes, size):
             rows = np.arange(start, start + size) % n_episodes  # the last batch is filled up with the first games
             kept = min(size, n_episodes - start)
-            returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], takeover, lengths)[:kept]
+            returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], games.takeover, lengths)[:kept]
             progress(kept)
     return returns
 
 
 def evaluate_table(
     policy: Policy,
-    red_agents: str,
-    edition: str,
+    games: Games,
     n_episodes: int,
     seed: int,
-    progress: Progress,
+    progress: Progress = lambda _: None,
     backend: Backend = NATIVE,
-    takeover: str = "0",
 ) -> dict[str, Any]:
-    """Evaluates against each red agent; see :func:`table_of` for the form."""
-    reds = dict.fromkeys(parse_red_agents(red_agents))
-    return table_of(
-        {
-            red: episode_returns(policy, red, edition, n_episodes, CHALLENGE_LENGTHS, seed, progress, backend, takeover)
-            for red in reds
-        }
-    )
+    """Evaluates against each red agent at the challenge's lengths; see :func:`table_of` for the form."""
+    reds = dict.fromkeys(parse_red_agents(games.red_agent))
+    returns = {}
+    for red in reds:
+        one = replace(games, red_agent=red)
+        returns[red] = episode_returns(policy, one, n_episodes, seed, CHALLENGE_LENGTHS, progress, backend)
+    return table_of(returns)
 
 
 Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -139,10 +138,10 @@ def _play(
     return returns
 
 
-def reference_policy(name: str, network: Network | None = None, edition: str = "current") -> Policy:
+def reference_policy(name: str, network: Network | Path | str = CAGE2, edition: str = "current") -> Policy:
     """One of :data:`REFERENCE_POLICIES` by name; the expert must know the edition."""
     check_choice("policy", name, REFERENCE_POLICIES)
-    return _expert(edition) if name == EXPERT else _REFERENCE[name](network or load_network())
+    return _expert(edition) if name == EXPERT else _REFERENCE[name](as_network(network))
 
 
 def _expert(edition: str) -> Defender:

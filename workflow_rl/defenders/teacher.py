@@ -13,7 +13,7 @@ from workflow_rl.defenders.expert import advise
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.envs.memory import N_WORDS, Memory
-from workflow_rl.training.keys import EMPTY, find
+from workflow_rl.training.actor import EMPTY, find
 
 
 class Exceptions(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
 from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.network import BITS_PER_HOST
 from workflow_rl.engine.observe import (
     BELIEF_PRIVILEGED,
     BELIEFS_UNKNOWN,
-    BITS_PER_HOST,
     Records,
     listening_ports,
     no_records,

@@ -20,6 +20,7 @@ RED_ACTIONS = (
 )
 EXPLOIT_WAYS = ("exploit", "guess")
 DECOY_PREFIX = "Decoy"
+BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believes
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,11 @@ class Network:
         listening = {port for host in self.hosts for service in host.services for port in service.ports}
         listening |= {port for decoy in self.decoys for port in (decoy.opens, decoy.needs_free)}
         return tuple(sorted(listening | {port for e in self.exploits for port in (e.port, *e.and_one_of)}))
+
+    @cached_property
+    def n_bits(self) -> int:
+        """Number of zeros and ones of an observation."""
+        return BITS_PER_HOST * len(self.hosts)
 
     @cached_property
     def n_actions(self) -> int:

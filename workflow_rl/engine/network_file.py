@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from workflow_rl.engine.network import DECOY_PREFIX, EXPLOIT_WAYS, RED_ACTIONS, Network
-from workflow_rl.errors import NetworkError
+from workflow_rl.errors import NetworkError, UserError
 
 CAGE2 = Path(__file__).parent / "cage2.toml"
 
@@ -33,6 +33,13 @@ def load_network(path: Path = CAGE2) -> Network:
         return _load(Path(path), Path(path).read_bytes())
     except OSError as error:
         raise NetworkError(f"{path}: cannot read the network file ({error.strerror}).") from None
+
+
+def as_network(network: Network | Path | str) -> Network:
+    """The network itself, or the one in the file of that path."""
+    if not isinstance(network, (Network, Path, str)):
+        raise UserError(f"a network must be a Network or the path of its file, not {network!r}.")
+    return network if isinstance(network, Network) else load_network(Path(network))
 
 
 @cache

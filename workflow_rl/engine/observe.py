@@ -16,10 +16,10 @@ import numpy as np
 
 from workflow_rl.engine.bits import count, wide
 from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.network import BITS_PER_HOST
 from workflow_rl.engine.state import NOBODY, State
 from workflow_rl.engine.tables import HOSTS, Tables
 
-BITS_PER_HOST = 4
 ACTIVITY_NONE, ACTIVITY_SCAN, ACTIVITY_EXPLOIT = 0b00, 0b01, 0b11  # the first of the two bits is the low one
 BELIEF_NO, BELIEF_UNKNOWN, BELIEF_USER, BELIEF_PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
 BELIEFS = sum(BELIEF_PRIVILEGED << (BITS_PER_HOST * host) for host in range(HOSTS - 1))

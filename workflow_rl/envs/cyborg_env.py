@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workflow_rl.config import MOST_PROCESSES, parse_takeover
 from workflow_rl.engine.network import GREEN_AGENTS, Network, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import CAGE2
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.step import SLEEP
 from workflow_rl.engine.tables import fixed_hosts
 from workflow_rl.envs.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
@@ -25,7 +25,6 @@ from workflow_rl.envs.cyborg_sim import CyborgGame, check_package, load_cyborg
 from workflow_rl.envs.game import (
     OPTIONS,
     Infos,
-    as_network,
     check_actions,
     check_options,
     check_reset_mask,

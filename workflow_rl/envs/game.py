@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from workflow_rl.config import TrainConfig
 from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.observe import BITS_PER_HOST, all_levels
+from workflow_rl.engine.network_file import as_network
+from workflow_rl.engine.observe import all_levels
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import HOSTS, fixed_hosts
 from workflow_rl.envs.takeover import takeover_rows
@@ -19,6 +21,22 @@ from workflow_rl.errors import UserError
 
 Infos = dict[str, Any]
 OPTIONS = ("red_agent", "takeover")  # of a reset
+
+
+@dataclass(frozen=True)
+class Games:
+    """Games of a training or an evaluation: on which network, against whom and by which rules."""
+
+    network: Network
+    red_agent: str
+    edition: str
+    max_steps: int
+    takeover: str = "0"
+
+    @classmethod
+    def of(cls, config: TrainConfig, network: Network) -> Games:
+        """The games that a training plays."""
+        return cls(network, config.red_agent, config.edition, config.max_steps, config.takeover)
 
 
 class Game:
@@ -43,7 +61,7 @@ class Game:
         self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
         self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
         self.n_hosts, self.n_actions = len(self.network.hosts), self.network.n_actions
-        self.n_bits = BITS_PER_HOST * self.n_hosts
+        self.n_bits = self.network.n_bits
         self.started = np.zeros(self.n_envs, bool)
         self.fixed_unit_type = fixed_unit_types(self.network)
         self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
@@ -111,13 +129,6 @@ class Game:
         level = np.zeros((len(self.states), HOSTS), np.int8)
         all_levels(self.states, level)
         return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])
-
-
-def as_network(network: Network | Path | str) -> Network:
-    """The network itself, or the one in the file of that path."""
-    if not isinstance(network, (Network, Path, str)):
-        raise UserError(f"a network must be a Network or the path of its file, not {network!r}.")
-    return network if isinstance(network, Network) else load_network(Path(network))
 
 
 def fixed_unit_types(network: Network) -> np.ndarray:

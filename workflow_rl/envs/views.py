@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from workflow_rl.config import ACTION_VIEWS, VIEWS
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Network, check_choice
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network_file import CAGE2, as_network, load_network
 from workflow_rl.envs.game import check_actions
 from workflow_rl.envs.memory import (
     ANALYSE,
@@ -29,6 +30,7 @@ from workflow_rl.envs.memory import (
     SHORT_BITS,
     SHORT_WORDS,
     SLEEP,
+    WORD,
     begin,
     full_action,
     remember,
@@ -37,21 +39,21 @@ from workflow_rl.envs.memory import (
 )
 from workflow_rl.errors import UserError
 
-PLAIN_BITS, ALL_ACTIONS = 52, 145
-
 
 @dataclass(frozen=True)
 class View:
     """A way to see the game.
 
     Args:
-        observation: ``plain``: the 52 bits of the challenge; ``short-memory``: also which hosts blue restored, 65 bits;
-            ``memory``: all that blue can remember (memory.py), 242 bits.
-        actions: ``full``: all 145; ``host-decoy``: 53, with one decoy action per host that places the next useful one.
+        observation: ``plain``: four bits per host; ``short-memory``: also which hosts blue restored; ``memory``: all
+            that blue can remember (memory.py).
+        actions: ``full``: all; ``host-decoy``: one decoy action per host, which places the next useful one.
+        network: the hosts and actions; a memory and host-decoy actions are made for CAGE Challenge 2 alone.
     """
 
     observation: str = "plain"
     actions: str = "full"
+    network: Network | Path | str = field(default=CAGE2, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("view", self.observation, VIEWS)
@@ -68,9 +70,14 @@ class View:
         return self.remembers or self.actions == "host-decoy"
 
     @property
+    def observed(self) -> int:
+        """Bits of the environment's own observation, which is the first word of a key."""
+        return as_network(self.network).n_bits
+
+    @property
     def n_bits(self) -> int:
-        """Numbers of an observation, each 0 or 1."""
-        return {"plain": PLAIN_BITS, "short-memory": SHORT_BITS, "memory": N_BITS}[self.observation]
+        """Number of zeros and ones that a policy sees."""
+        return {"plain": self.observed, "short-memory": SHORT_BITS, "memory": N_BITS}[self.observation]
 
     @property
     def n_words(self) -> int:
@@ -80,7 +87,7 @@ class View:
     @property
     def n_actions(self) -> int:
         """Number of actions."""
-        return N_HOST_DECOY if self.actions == "host-decoy" else ALL_ACTIONS
+        return N_HOST_DECOY if self.actions == "host-decoy" else as_network(self.network).n_actions
 
     def __str__(self) -> str:
         """In words, for messages.
@@ -91,7 +98,7 @@ class View:
         return f"view {self.observation} with {self.actions} actions"
 
     def keys(self, packed: np.ndarray) -> np.ndarray:
-        """What environments of this view gave as ``packed_observations``, as words (n_envs, n_words) for a network."""
+        """What environments of this view gave as ``packed_observations``, as words (n_envs, n_words) for a policy."""
         if not self.remembers:
             return packed[:, None]
         words = np.zeros((len(packed), self.n_words), np.int64)
@@ -126,7 +133,7 @@ def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> 
 
 @compiled
 def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """All 145 actions' numbers of host-decoy actions; (n_envs,)."""
+    """The environments' actions that host-decoy actions stand for now; (n_envs,)."""
     result = np.empty(len(actions), np.int64)
     for i in range(len(actions)):
         result[i] = full_action(memories[i], actions[i])
@@ -134,15 +141,15 @@ def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 
 def all_actions(view: View) -> np.ndarray:
-    """One of the 145 actions that each action of a view stands for; of a host's decoys the first. (n_actions,)."""
+    """The environment's action that each action of a view stands for; of a host's decoys the first. (n_actions,)."""
     if view.actions == "full":
-        return np.arange(ALL_ACTIONS)
+        return np.arange(view.n_actions)
     verbs = np.array([ANALYSE, REMOVE, FIRST_DECOY, RESTORE])
     return np.concatenate([[SLEEP], (verbs[:, None] + np.arange(N_HOSTS)).ravel()])
 
 
 def view_actions(actions: np.ndarray) -> np.ndarray:
-    """Host-decoy actions that stand for some of the 145; (n_envs,)."""
+    """Host-decoy actions that stand for actions of the environments; (n_envs,)."""
     return np.array([view_action(action) for action in actions.tolist()])
 
 
@@ -229,7 +236,7 @@ class ViewedEnvs(VectorWrapper):
         ended = terminated | truncated
         packed = self.envs.packed_observations
         for row in np.flatnonzero(ended):
-            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], 1)[0, 0]
+            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], 1, self.view.observed)[0, 0]
         remember_all(self.memories, full, packed)
         if ended.any():
             final = self._seen(observations)
@@ -255,25 +262,25 @@ class ViewedEnvs(VectorWrapper):
 
     def _seen(self, observations: np.ndarray) -> np.ndarray:
         """What the policy sees: bits of the memory, or the environments' observations as they are."""
-        return unpack_words(self.view.keys(self.memories), self.view.n_bits) if self.view.remembers else observations
+        return unpack_words(self.view.keys(self.memories), self.view) if self.view.remembers else observations
 
 
-def unpack_words(keys: np.ndarray, n_bits: int) -> np.ndarray:
+def unpack_words(keys: np.ndarray, view: View) -> np.ndarray:
     """The bits of keys (n, n_words) as zeros and ones, (n, n_bits) float32."""
-    bits = np.empty((len(keys), n_bits), np.float32)
-    bits[:, :PLAIN_BITS] = keys[:, :1] >> np.arange(PLAIN_BITS) & 1
+    bits, observed = np.empty((len(keys), view.n_bits), np.float32), view.observed
+    bits[:, :observed] = keys[:, :1] >> np.arange(observed) & 1
     for number in range(1, keys.shape[1]):
-        first = PLAIN_BITS + 64 * (number - 1)
-        width = min(64, n_bits - first)
+        first = observed + WORD * (number - 1)
+        width = min(WORD, view.n_bits - first)
         bits[:, first : first + width] = keys[:, number : number + 1] >> np.arange(width) & 1
     return bits
 
 
-def pack_words(bits: np.ndarray, n_words: int) -> np.ndarray:
-    """Keys (n, n_words) of bits (n, n_bits): what :func:`unpack_words` undoes."""
+def pack_words(bits: np.ndarray, n_words: int, observed: int) -> np.ndarray:
+    """Keys (n, n_words) of bits (n, n_bits), the first ``observed`` in word 0: what :func:`unpack_words` undoes."""
     keys, first = np.zeros((len(bits), n_words), np.int64), 0
     for number in range(n_words):
-        part = bits[:, first : first + (64 if number else PLAIN_BITS)].astype(np.int64)
+        part = bits[:, first : first + (WORD if number else observed)].astype(np.int64)
         keys[:, number] = (part << np.arange(part.shape[1])).sum(axis=1)
         first += part.shape[1]
     return keys

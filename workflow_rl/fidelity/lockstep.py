@@ -85,9 +85,7 @@ def _record(envs: Any, blue: Policy, red: str, seeds: np.ndarray, max_steps: int
     n, kept = envs.num_envs, len(seeds)
     played = np.resize(seeds, n)
     envs.reset(seed=played.tolist(), options={"takeover": takeovers})
-    first = np.packbits(
-        unpack_words(envs.unwrapped.packed_observations[:, None], PLAIN.n_bits).astype(np.uint8), axis=1
-    )
+    first = np.packbits(unpack_words(envs.unwrapped.packed_observations[:, None], PLAIN).astype(np.uint8), axis=1)
     openings = envs.unwrapped.envs.get_attr("opening")  # rows of the steps before the takeover
     for i, rows in enumerate(openings):
         if rows:  # blue sees what it would have seen; the first observation of such a game is nobody's

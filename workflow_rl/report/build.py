@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 from workflow_rl.report.answer import in_words, sentences
 from workflow_rl.report.compare import comparison
@@ -79,14 +80,13 @@ def gather(path: Path) -> dict[str, Any]:
 
 def _fresh_games(policy: Path) -> dict[str, Any]:
     """An evaluation of the policy against each red agent, and episodes to look at."""
-    from workflow_rl.training.evaluation import evaluate_policy_file, policy_of
+    from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file, policy_of
     from workflow_rl.training.policy_file import load_policy
 
     file = load_policy(policy)
     workflow = file.workflow
-    table = evaluate_policy_file(
-        policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None, takeover=file.takeover
-    )
+    fresh = challenge_games(load_network(), ",".join(RED_AGENTS), file.edition, EPISODES, SEED, False, file.takeover)
+    table = evaluate_policy_file(policy, "", fresh)
     stories: list[dict[str, Any]] = []
     if not file.universal:
         act = policy_of(policy, "", file.edition)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.observe import BITS_PER_HOST
 from workflow_rl.engine.state import (
     DECOY_ANSWERED,
     FAILED,

@@ -26,6 +26,7 @@ from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import read_result, write_atomically
 from workflow_rl.search.executor import Task
 from workflow_rl.search.worker import held, train_in
+from workflow_rl.training.events import UpdateEvent
 from workflow_rl.training.policy_file import file_of
 
 PROGRESS, CHECKPOINT, DONE, ERROR, FAILED = "progress", "checkpoint", "done", "error", "failed"  # kinds of messages
@@ -93,12 +94,12 @@ def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
     began = heard = kept = time.monotonic()
     version = None  # of the checkpoint that the driver has
 
-    def say(event: dict[str, Any]) -> None:
+    def say(event: UpdateEvent) -> None:
         nonlocal heard, kept, version
         now = time.monotonic()
         if now - heard > parcel.progress_seconds:
             heard = now
-            outbox.put((PROGRESS, {name: event[name] for name in ("phase", "update", "return", "compliance")}))
+            outbox.put((PROGRESS, event.progress()))
         pause = max(parcel.checkpoint_seconds, PAUSE_SHARE * (now - began)) if parcel.checkpoint_seconds else 0.0
         if now - kept > pause and _version(run) != version:
             kept, version = now, _version(run)

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import SearchConfig, check_jobs
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import Backend
+from workflow_rl.envs.game import Games
 from workflow_rl.runs import Run, write_atomically
 from workflow_rl.search.finalists import LENGTHS, Finished, Verdict, settle
 from workflow_rl.search.ranking import Evaluated, Posterior, Ranked
-from workflow_rl.training.evaluation import evaluate_workflow_policy
+from workflow_rl.training.collectors import Stream
+from workflow_rl.training.evaluation import FreshGames, evaluate_workflow_policy
 from workflow_rl.training.trainer import base_config
 
 SEED_OF_DEFENDER = 43  # purpose: fresh games, for the policy was chosen by its return
@@ -118,10 +121,9 @@ def _defender(run: Run[SearchConfig], best: str, done: list[Done], verdict: Verd
     path = max(followed or own, key=lambda pair: (pair[0]["mean_return"], str(pair[1])))[1]
     target = run.path / "policy.safetensors"
     train = run.config.train
-    cell = evaluate_workflow_policy(
-        path, train.red_agent, train.edition, train.n_eval_episodes, train.max_steps, train.seed, (SEED_OF_DEFENDER,),
-        Backend(train.backend, train.cyborg_path, check_jobs(None)), train.takeover,
-    )  # fmt: skip
+    games = Games.of(train, load_network())
+    fresh = FreshGames(games, train.n_eval_episodes, Stream(train.seed, (SEED_OF_DEFENDER,)))
+    cell = evaluate_workflow_policy(path, fresh, Backend(train.backend, train.cyborg_path, check_jobs(None)))
     write_atomically(target, (path / "policy.safetensors").read_bytes())
     return {
         "policy": str(target),

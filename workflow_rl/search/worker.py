@@ -23,6 +23,7 @@ from workflow_rl.config import TrainConfig, config_from_json
 from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.errors import RunInUseError, SimulatorError, UserError
 from workflow_rl.runs import Run, read_result
+from workflow_rl.training.events import UpdateEvent
 from workflow_rl.training.trainer import train_workflow
 
 SECONDS_BETWEEN_REPORTS = 0.25
@@ -67,11 +68,11 @@ def main() -> None:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
 
-    def say(event: dict[str, Any]) -> None:
+    def say(event: UpdateEvent) -> None:
         nonlocal last
         if time.monotonic() - last > SECONDS_BETWEEN_REPORTS:
             last = time.monotonic()
-            answer({"progress": {name: event[name] for name in ("phase", "update", "return", "compliance")}})
+            answer({"progress": event.progress()})
 
     for line in sys.stdin:
         task = json.loads(line)

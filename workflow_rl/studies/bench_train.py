@@ -75,7 +75,8 @@ def fast_rate(red: str, updates: int) -> tuple[float, dict[str, float]]:
     start = time.perf_counter()
     events = [training.step() for _ in range(updates)]
     elapsed = time.perf_counter() - start
-    phases = {name: float(np.mean([event[name] for event in events])) for name in ("seconds_collect", "seconds_update")}
+    names = ("seconds_collect", "seconds_update")
+    phases = {name: float(np.mean([getattr(event, name) for event in events])) for name in names}
     return updates * training.config.batch / elapsed, phases
 
 

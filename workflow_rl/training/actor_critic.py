@@ -1,4 +1,4 @@
-"""OrderConditionedActorCritic: the network, with or without the workflow's code among its inputs."""
+"""OrderConditionedActorCritic: the neural net, with or without the workflow's code among its inputs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import torch
 from torch import nn
 
 from workflow_rl.training.actor import Actor
-from workflow_rl.training.guard import Guard
+from workflow_rl.training.compliance import Guard
 
 NEVER = -1e9  # logit of an action that is not allowed
-OBSERVED = 52  # inputs that are the observation itself
 
 
 class OrderConditionedActorCritic(nn.Module):
     """Separate actor and critic, two hidden layers of tanh each.
 
-    The actor's input is blue's observation (52 numbers) and, if ``n_code`` is not 0, the one-hot code of the workflow
-    (25 numbers); the critic's is the same.
+    The actor's input is what blue observes and, if ``n_code`` is not 0, the one-hot code of the workflow; the critic's
+    is the same.
 
     Args:
         n_bits: numbers of the observation.
@@ -29,9 +28,7 @@ class OrderConditionedActorCritic(nn.Module):
         guard: takes fixes away that are out of order by what the observation shows; None: nothing is taken away.
     """
 
-    def __init__(
-        self, n_bits: int = 52, n_code: int = 25, n_actions: int = 145, hidden: int = 64, guard: Guard | None = None
-    ) -> None:
+    def __init__(self, n_bits: int, n_code: int, n_actions: int, hidden: int = 64, guard: Guard | None = None) -> None:
         super().__init__()
         self.guard = guard
         self.n_bits, self.n_code, self.n_actions, self.hidden = n_bits, n_code, n_actions, hidden
@@ -56,19 +53,22 @@ class OrderConditionedActorCritic(nn.Module):
         return logits
 
     def _blocked(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Actions (n, n_actions) that the guard takes away; see :func:`workflow_rl.training.guard.block`."""
+        """Actions (n, n_actions) that the guard takes away; see :func:`workflow_rl.training.compliance.block`."""
         assert self.guard is not None
-        suspect, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard)
+        suspect, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard[:2])
+        observed = self.guard.observed
         n_types = len(suspect)
-        bits = (suspect[:, None] >> torch.arange(OBSERVED, device=inputs.device) & 1).to(inputs.dtype)
-        suspected = inputs[:, :OBSERVED] @ bits.T > 0  # (n, n_types)
+        bits = (suspect[:, None] >> torch.arange(observed, device=inputs.device) & 1).to(inputs.dtype)
+        suspected = inputs[:, :observed] @ bits.T > 0  # (n, n_types)
         at = inputs[:, self.n_bits :].reshape(-1, n_types, n_types).argmax(1)  # position of each type
         first = torch.where(suspected, at, n_types).amin(1, keepdim=True)  # of the one that looks due
         late = torch.cat([at > first, torch.zeros_like(suspected[:, :1])], 1)  # the last column is for no fix
         return late[:, fixed.long()]
 
-    def with_order(self, n_code: int) -> OrderConditionedActorCritic:
+    def widened(self, n_code: int) -> OrderConditionedActorCritic:
         """The same policy with the workflow's code as further inputs, whose weights start at zero."""
+        if n_code <= self.n_code:
+            return self
         wider = OrderConditionedActorCritic(self.n_bits, n_code, self.n_actions, self.hidden, self.guard)
         wider.to(next(self.parameters()).dtype)
         weights = self.state_dict()
@@ -79,8 +79,13 @@ class OrderConditionedActorCritic(nn.Module):
         wider.load_state_dict(weights)
         return wider
 
-    def compiled_actor(self, codes: np.ndarray) -> Actor:
-        """The actor for the compiled rollout; ``codes`` are the workflows' codes, (n_workflows, n_code)."""
+    def compiled_actor(self, codes: np.ndarray, observed: int) -> Actor:
+        """The actor for the compiled rollout.
+
+        Args:
+            codes: the workflows' codes, (n_workflows, n_code).
+            observed: bits of the environment's own observation.
+        """
         with torch.no_grad():
             layers: Any = self.actor
             first, second, third = layers[0], layers[2], layers[4]
@@ -93,4 +98,5 @@ class OrderConditionedActorCritic(nn.Module):
                 second_bias=np.ascontiguousarray(second.bias.detach().cpu().numpy(), np.float32),
                 third=np.ascontiguousarray(third.weight.detach().cpu().numpy().T, np.float32),
                 third_bias=np.ascontiguousarray(third.bias.detach().cpu().numpy(), np.float32),
+                observed=observed,
             )

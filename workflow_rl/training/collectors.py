@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import Backend, make_envs
-from workflow_rl.envs.game import Game
+from workflow_rl.envs.game import Game, Games, fixed_unit_types
 from workflow_rl.envs.memory import MEMORY_DTYPE
-from workflow_rl.envs.views import PLAIN, View, begin_some, pack_words, with_view
+from workflow_rl.envs.views import View, begin_some, pack_words, with_view
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
-from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
-from workflow_rl.training.guard import make_guard
-from workflow_rl.training.keys import KEY_BITS
+from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, make_guard, type_masks
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
-from workflow_rl.training.rollout import Found, Task, World, rollout, sample_actions
+from workflow_rl.training.rollout import Found, Setup, World, rollout, sample_actions
 from workflow_rl.training.workflow import Workflow, all_workflows
-
-ENVIRONMENTS, POLICY = 1, 2  # what a seed is for
 
 
 def derive_seeds(seed: int, purpose: tuple[int, ...], number: int) -> np.ndarray:
@@ -30,22 +26,72 @@ def derive_seeds(seed: int, purpose: tuple[int, ...], number: int) -> np.ndarray
     return np.random.SeedSequence([seed, *purpose]).generate_state(number, np.uint64)
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Chance that shares nothing with that of another seed or purpose."""
+
+    seed: int = 0
+    purpose: tuple[int, ...] = ()
+
+    def environments(self, number: int) -> np.ndarray:
+        """Seeds of environments; (number,) uint64."""
+        return derive_seeds(self.seed, (*self.purpose, 1), number)
+
+    def policy(self, number: int) -> np.ndarray:
+        """Generators of the policy in as many environments; (number,) uint64."""
+        return derive_seeds(self.seed, (*self.purpose, 2), number)
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How environments are played: with which workflows, alignment reward and view.
+
+    Environment i has workflow i, starting again at the end of the list; without workflows the policy is a general one
+    and gets no alignment reward. ``potential`` rewards the change of the compliance instead of punishing violations.
+    """
+
+    workflows: tuple[Workflow, ...] = ()
+    alignment_lambda: float = 0.0
+    potential: bool = False
+    greedy: bool = False  # play the most probable action
+    view: View = field(default_factory=View)
+
+    @classmethod
+    def of(cls, config: TrainConfig, network: Network, greedy: bool = False) -> Conduct:
+        """As the settings of a training say."""
+        view = View(config.view, config.actions, network)
+        potential = config.alignment == "potential"
+        return cls(workflows_of(config, network), config.alignment_lambda, potential, greedy, view)
+
+    def setup(self, network: Network, n_envs: int, max_steps: int) -> Setup:
+        """For the compiled rollout; without workflows compliance is counted for the first one and not rewarded."""
+        orders = np.stack([workflow.indices() for workflow in self.workflows or all_workflows(network)[:1]])
+        view = self.view
+        return Setup(
+            workflows=(np.arange(n_envs) % len(orders)).astype(np.int16), orders=orders, masks=type_masks(network),
+            fixed_type=fixed_unit_types(network), observed=view.observed, max_steps=max_steps,
+            alignment_lambda=float(self.alignment_lambda if self.workflows else 0.0), potential=self.potential,
+            greedy=self.greedy, tracks=view.tracks, remembers=view.remembers,
+            host_decoy=view.actions == "host-decoy", taught=False, guarded=False, guard=make_guard(view),
+        )  # fmt: skip
+
+
 def workflow_codes(workflows: tuple[Workflow, ...]) -> np.ndarray:
-    """One-hot codes; (n_workflows, 25), for a general policy (1, 0)."""
+    """One-hot codes; (n_workflows, n_types * n_types), for a general policy (1, 0)."""
     return np.stack([w.one_hot() for w in workflows]) if workflows else np.zeros((1, 0), np.float32)
 
 
-def workflows_of(config: TrainConfig) -> tuple[Workflow, ...]:
+def workflows_of(config: TrainConfig, network: Network) -> tuple[Workflow, ...]:
     """The workflows that a training is about: all, one, or none."""
     if config.universal:
-        return all_workflows()
-    return (Workflow.parse(config.workflow),) if config.workflow else ()
+        return all_workflows(network)
+    return (Workflow.parse(config.workflow, network),) if config.workflow else ()
 
 
 class Teacher(Protocol):
     """Chooses the actions while it is imitated."""
 
-    def plan(self, world: World, task: Task, actions: np.ndarray) -> None:
+    def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
         """Writes its actions (n_envs, n_steps) in the games that come, as the view numbers them."""
         ...
 
@@ -58,52 +104,29 @@ class Collector:
     """Plays the native engine with the compiled rollout and keeps what goes on from batch to batch.
 
     Args:
-        n_envs: environments.
+        games: which games.
+        n_envs: number of environments.
         n_steps: steps of each in a batch.
-        max_steps: length of an episode.
-        red_agent: the opponent.
-        edition: the rules.
-        workflows: environment i has workflow i, round and round; none: a general policy.
-        alignment_lambda: strength of the alignment reward.
-        seed: of environments and policy.
-        purpose: further numbers that keep this collector's chance apart from others' of the same seed.
-        greedy: play the most probable action.
-        view: of the policy.
-        potential: reward the change of the rate instead of punishing violations.
-        takeover: steps that red plays before.
+        conduct: workflows, alignment reward and view.
+        stream: chance of environments and policy.
     """
 
     def __init__(
-        self,
-        n_envs: int,
-        n_steps: int,
-        max_steps: int,
-        red_agent: str,
-        edition: str,
-        workflows: tuple[Workflow, ...] = (),
-        alignment_lambda: float = 0.0,
-        seed: int = 0,
-        purpose: tuple[int, ...] = (),
-        greedy: bool = False,
-        view: View = PLAIN,
-        potential: bool = False,
-        takeover: str = "0",
+        self, games: Games, n_envs: int, n_steps: int, conduct: Conduct | None = None, stream: Stream | None = None
     ) -> None:
-        network = load_network()
-        self.game = Game(n_envs, red_agent, edition, max_steps, "sleep", network, takeover)
-        self.game.reset(derive_seeds(seed, (*purpose, ENVIRONMENTS), n_envs), np.ones(n_envs, bool), {})
-        self.generators = derive_seeds(seed, (*purpose, POLICY), n_envs)
+        conduct, stream = conduct or Conduct(view=View(network=games.network)), stream or Stream()
+        view, network = conduct.view, games.network
+        self.game = Game(n_envs, games.red_agent, games.edition, games.max_steps, "sleep", network, games.takeover)
+        self.game.reset(stream.environments(n_envs), np.ones(n_envs, bool), {})
+        self.generators = stream.policy(n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
         self.view = view
         self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
         begin_some(self.memories, self.game.states["observation"].copy(), np.ones(len(self.memories), bool))
-        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, max_steps, True, view.n_words)
+        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, games.max_steps, True, view.n_words)
         self.violations = np.zeros((len(network.unit_types),) * 2, np.int64)
-        self.ordered = bool(workflows)
-        strength = alignment_lambda if workflows else 0.0
-        self.task = make_task(
-            network, n_envs, workflows, max_steps, strength, self.game.fixed_unit_type, greedy, view, potential
-        )
+        self.ordered = bool(conduct.workflows)
+        self.setup = conduct.setup(network, n_envs, games.max_steps)
 
     def collect(self, ppo: ParallelOrderConditionedPPO, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
@@ -111,22 +134,23 @@ class Collector:
         self.violations[:] = 0
         game = self.game
         world = World(game.states, game.tables, game.takeovers, self.generators, self.memories, self.episodes)
-        task = self.task._replace(taught=teacher is not None, guarded=ppo.net.guard is not None)
+        setup = self.setup._replace(taught=teacher is not None, guarded=ppo.net.guard is not None)
         if teacher is not None:
-            teacher.plan(world, task, buffer.batch.actions)
+            teacher.plan(world, setup, buffer.batch.actions)
         found = Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations)
-        buffer.n_rows, buffer.n_finished = rollout(world, ppo.net.compiled_actor(ppo.codes), task, found)
+        actor = ppo.net.compiled_actor(ppo.codes, self.view.observed)
+        buffer.n_rows, buffer.n_finished = rollout(world, actor, setup, found)
         return buffer
 
     def set_strength(self, alignment_lambda: float) -> None:
         """Changes the strength of the alignment reward, where there is one."""
         if self.ordered:
-            self.task = self.task._replace(alignment_lambda=alignment_lambda)
+            self.setup = self.setup._replace(alignment_lambda=alignment_lambda)
 
     def last_keys(self) -> np.ndarray:
         """Inputs after the batch; (n_envs, n_words)."""
         keys = self.view.keys(self.memories if self.view.remembers else self.game.states["observation"].copy())
-        keys[:, 0] |= self.task.workflows.astype(np.int64) << KEY_BITS
+        keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
         return keys
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -150,79 +174,42 @@ class Collector:
         """Nothing is left running."""
 
 
-def make_task(
-    network: Network,
-    n_envs: int,
-    workflows: tuple[Workflow, ...],
-    max_steps: int,
-    alignment_lambda: float,
-    fixed_type: np.ndarray,
-    greedy: bool,
-    view: View = PLAIN,
-    potential: bool = False,
-) -> Task:
-    """What a rollout needs to know; without workflows compliance is counted for the first one and not rewarded."""
-    orders = np.stack([workflow.indices() for workflow in workflows or all_workflows()[:1]])
-    numbers = (np.arange(n_envs) % len(orders)).astype(np.int16)
-    return Task(
-        numbers, orders, type_masks(network), fixed_type, max_steps, float(alignment_lambda), potential, greedy,
-        view.tracks, view.remembers, view.actions == "host-decoy", False, False, make_guard(network, view),
-    )  # fmt: skip
-
-
 class PlainCollector:
-    """Plays any vector environment step by step: the network for every observation, no look-up, no compiled loop.
+    """Plays any vector environment step by step: the policy for every observation, no look-up, no compiled loop.
 
-    The same seed gives the same batch as :class:`Collector`, up to the rounding of the network's arithmetic.
-    :meth:`start` comes before the first batch.
+    The same seed gives the same batch as :class:`Collector`, up to the rounding of the policy's arithmetic.
+    Call :meth:`start` before the first batch.
 
     Args:
         envs: the environments.
-        config: steps of a batch, length of an episode, strength of the alignment reward.
-        workflows: environment i has workflow i, round and round; none: a general policy.
-        greedy: play the most probable action.
-        row_by_row: ask the network for one environment at a time; arithmetic on several at once is rounded otherwise,
+        n_steps: steps of each in a batch.
+        max_steps: length of an episode.
+        conduct: workflows, alignment reward and view.
+        row_by_row: ask the policy for one environment at a time. Arithmetic on several at once is rounded differently,
             and what an environment plays must not depend on how many there are.
     """
 
-    def __init__(
-        self,
-        envs: Any,
-        config: TrainConfig,
-        workflows: tuple[Workflow, ...],
-        greedy: bool = False,
-        row_by_row: bool = False,
-    ) -> None:
-        network, n, view = envs.network, envs.num_envs, View(config.view, config.actions)
-        self.view, self.config, self.row_by_row = view, config, row_by_row
+    def __init__(self, envs: Any, n_steps: int, max_steps: int, conduct: Conduct, row_by_row: bool = False) -> None:
+        network, n, view = envs.network, envs.num_envs, conduct.view
+        self.view, self.row_by_row = view, row_by_row
         self.envs = with_view(envs, view)
-        self.buffer = ParallelTrajectoryBuffer(
-            n, config.update_steps, view.n_actions, config.max_steps, False, view.n_words
-        )
-        fixed_type = np.zeros(network.n_actions, np.int8)
-        self.ordered = bool(workflows)
-        strength = config.alignment_lambda if workflows else 0.0
-        self.task = make_task(
-            network, n, workflows, config.max_steps, strength, fixed_type, greedy, view,
-            config.alignment == "potential",
-        )  # fmt: skip
-        self.compliance = Compliance(network, self.task.orders[self.task.workflows], strength, self.task.potential)
+        self.buffer = ParallelTrajectoryBuffer(n, n_steps, view.n_actions, max_steps, False, view.n_words)
+        self.ordered = bool(conduct.workflows)
+        self.setup = setup = conduct.setup(network, n, max_steps)
+        self.compliance = Compliance(network, setup.orders[setup.workflows], setup.alignment_lambda, setup.potential)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 
     @classmethod
-    def of(cls, config: TrainConfig, workflows: tuple[Workflow, ...], purpose: tuple[int, ...]) -> PlainCollector:
+    def of(cls, config: TrainConfig, network: Network, stream: Stream) -> PlainCollector:
         """Started, on the environments of a training."""
         envs = make_envs(
-            Backend(config.backend, config.cyborg_path), config.n_envs,
-            red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
+            Backend(config.backend, config.cyborg_path), config.n_envs, network=network, red_agent=config.red_agent,
+            edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
         )  # fmt: skip
-        collector = cls(envs, config, workflows)
+        collector = cls(envs, config.update_steps, config.max_steps, Conduct.of(config, network))
         try:
-            collector.start(
-                derive_seeds(config.seed, (*purpose, ENVIRONMENTS), config.n_envs),
-                derive_seeds(config.seed, (*purpose, POLICY), config.n_envs),
-            )
+            collector.start(stream.environments(config.n_envs), stream.policy(config.n_envs))
         except BaseException:
             collector.close()
             raise
@@ -258,7 +245,7 @@ class PlainCollector:
             keys[:, step] = self.last_keys()
             probabilities = self._probabilities(ppo, keys[:, step])
             sampled = sample_actions(probabilities.copy(), self.generators)
-            batch.actions[:, step] = probabilities.argmax(axis=1) if self.task.greedy else sampled
+            batch.actions[:, step] = probabilities.argmax(axis=1) if self.setup.greedy else sampled
             if teacher is not None:
                 batch.actions[:, step] = taught[:, step] = teacher.actions(self.envs.memories, self.view)
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
@@ -284,7 +271,7 @@ class PlainCollector:
     def last_keys(self) -> np.ndarray:
         """The current inputs; (n_envs, n_words)."""
         keys = self.view.keys(self.envs.packed_observations)
-        keys[:, 0] |= self.task.workflows.astype(np.int64) << KEY_BITS
+        keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
         return keys
 
     def _final_keys(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
@@ -292,8 +279,10 @@ class PlainCollector:
         rows = np.flatnonzero(ended)
         keys = np.zeros((len(rows), self.view.n_words), np.int64)
         if len(rows):
-            keys[:] = pack_words(np.stack([infos["final_obs"][row] for row in rows]), self.view.n_words)
-            keys[:, 0] |= self.task.workflows[rows].astype(np.int64) << KEY_BITS
+            keys[:] = pack_words(
+                np.stack([infos["final_obs"][row] for row in rows]), self.view.n_words, self.view.observed
+            )
+            keys[:, 0] |= self.setup.workflows[rows].astype(np.int64) << self.view.observed
         return keys
 
     def arrays(self) -> dict[str, np.ndarray]:

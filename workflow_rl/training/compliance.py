@@ -16,13 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import BITS_PER_HOST, Network
+from workflow_rl.engine.network_file import as_network
+from workflow_rl.envs.game import fixed_unit_types
+from workflow_rl.envs.views import View, all_actions
 
 EPISODE_DTYPE = np.dtype(
     [
@@ -47,6 +50,7 @@ NOT_A_FIX, IDLE, IN_ORDER, VIOLATION = range(4)
 # The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
 HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 NO_TYPE = -1
+ACCESS_BIT = 3  # of a host's four in an observation: set if blue believes that red has access
 NOTHING = "nothing shown"
 LEAST_REPAIRS = 0.5  # per episode; with fewer nothing is shown about an order
 
@@ -183,34 +187,23 @@ def count_fix(
 
 
 @compiled
-def count_fixes(
-    fixed: np.ndarray,
-    repaired: np.ndarray,
-    compromised: np.ndarray,
-    orders: np.ndarray,
-    masks: np.ndarray,
-    episodes: np.ndarray,
-    violations: np.ndarray,
-    strength: float,
-    potential: bool,
-) -> np.ndarray:
-    """Counts the fixes of one step of every environment; returns the alignment rewards, (n_envs,).
+def due_types(orders: np.ndarray, masks: np.ndarray, compromised: np.ndarray) -> np.ndarray:
+    """:func:`due_type` of orders (n_envs, n_types) and sets of hosts (n_envs,)."""
+    due = np.empty(compromised.shape[0], np.int64)
+    for i in range(compromised.shape[0]):
+        due[i] = due_type(orders[i], masks, compromised[i])
+    return due
 
-    Args:
-        fixed: unit type that each action was aimed at, NO_TYPE for none; (n_envs,).
-        repaired: unit type that each action repaired, NO_TYPE for none; (n_envs,).
-        compromised: set of hosts compromised before the step; (n_envs,).
-        orders: unit types of each environment's workflow, highest priority first; (n_envs, n_types).
-        masks: hosts of each unit type; (n_types,).
-        episodes: running counts, added to; (n_envs,) of EPISODE_DTYPE.
-        violations: by repaired and due type, added to; (n_types, n_types).
-        strength: ``alignment_lambda``.
-        potential: reward the change of the rate instead of punishing violations.
-    """
+
+@compiled
+def count_fixes(
+    episodes: np.ndarray, violations: np.ndarray, fixed: np.ndarray, repaired: np.ndarray, due: np.ndarray,
+    strength: float, potential: bool,
+) -> np.ndarray:  # fmt: skip
+    """:func:`count_fix` of one step of every environment; returns the alignment rewards, (n_envs,)."""
     bonus = np.zeros(fixed.shape[0])
     for i in range(fixed.shape[0]):
-        due = due_type(orders[i], masks, compromised[i])
-        bonus[i] = count_fix(episodes[i], violations, fixed[i], repaired[i], due, strength, potential)
+        bonus[i] = count_fix(episodes[i], violations, fixed[i], repaired[i], due[i], strength, potential)
     return bonus
 
 
@@ -242,9 +235,10 @@ class Compliance:
             repaired: unit type that each action repaired, -1 for none; (n_envs,).
             compromised_before: hosts compromised before the step; (n_envs, n_hosts) bool.
         """
+        due = due_types(self.orders, self.masks, compromised_before @ self.hosts)
         return count_fixes(
-            fixed.astype(np.int64), repaired.astype(np.int64), compromised_before @ self.hosts, self.orders, self.masks,
-            self.episodes, self.violations, float(self.alignment_lambda), self.potential,
+            self.episodes, self.violations, fixed.astype(np.int64), repaired.astype(np.int64), due,
+            float(self.alignment_lambda), self.potential,
         )  # fmt: skip
 
     def start_episodes(self, ended: np.ndarray) -> None:
@@ -265,3 +259,42 @@ def held(multiplier: float, kept: float, target: float, start: float) -> float:
     off = min(max(target - kept, HELD_OFF[0]), HELD_OFF[1])
     least, most = min(HELD_LIMITS[0], start), max(HELD_LIMITS[1], start)
     return min(max(multiplier * math.exp(HELD_SPEED * off), least), most)
+
+
+class Guard(NamedTuple):
+    """Takes fixes away from a policy that are out of order by what blue observes, in training and in play.
+
+    A host looks compromised if blue believes that red has user or privileged access to it. What the observation does
+    not show is left to the policy and to the penalty.
+    """
+
+    suspect: np.ndarray  # (n_types,) int64: bits of a packed observation that make a host of the type suspect
+    fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
+    observed: int  # bits of the observation
+
+
+def make_guard(view: View) -> Guard:
+    """The guard for the actions of a view."""
+    network = as_network(view.network)
+    suspect = np.zeros(len(network.unit_types), np.int64)
+    for kind, hosts in enumerate(type_masks(network)):
+        for host in range(len(network.hosts)):
+            suspect[kind] |= (int(hosts) >> host & 1) << (BITS_PER_HOST * host + ACCESS_BIT)
+    return Guard(suspect, fixed_unit_types(network)[all_actions(view)], view.observed)
+
+
+@compiled
+def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, observation: int) -> None:
+    """Takes away the chances (n_actions,) of fixes that are out of order by what a packed observation shows."""
+    due = due_type(order, guard.suspect, observation)
+    if due == NO_TYPE:
+        return
+    later = wide(0)  # set of types that come after the one that looks due
+    for position in range(order.shape[0]):
+        if later or order[position] == due:
+            later |= 1 << wide(order[position])
+    later &= ~(1 << due)
+    for action in range(probabilities.shape[0]):
+        fixed = wide(guard.fixed[action])
+        if fixed != NO_TYPE and (later >> fixed) & 1:
+            probabilities[action] = 0.0

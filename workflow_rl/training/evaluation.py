@@ -1,4 +1,4 @@
-"""How well a network defends and follows its workflows, on fresh episodes."""
+"""How well a policy defends and follows its workflows, on fresh episodes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,15 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
-from workflow_rl.engine.network import parse_red_agents
+from workflow_rl.engine.network import Network, parse_red_agents
+from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.envs.backends import NATIVE, Backend, make_envs
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
-from workflow_rl.envs.game import check_seed
+from workflow_rl.envs.game import Games, check_seed
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import full_actions
 from workflow_rl.errors import UserError
-from workflow_rl.training.collectors import (
-    ENVIRONMENTS,
-    POLICY,
-    Collector,
-    PlainCollector,
-    derive_seeds,
-    workflow_codes,
-)
+from workflow_rl.training.collectors import Collector, Conduct, PlainCollector, Stream, workflow_codes
 from workflow_rl.training.compliance import EPISODE_DTYPE, Obedience
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, check_edition, load_policy
@@ -39,16 +33,19 @@ Play = Callable[[ParallelOrderConditionedPPO, tuple[Workflow, ...], Progress], t
 
 @dataclass(frozen=True)
 class FreshGames:
-    """Which games to play; the fields are those of :func:`workflow_rl.training.evaluation.evaluate_policy`."""
+    """Which games to play for an evaluation.
 
-    red_agent: str
-    edition: str
+    Args:
+        games: on which network, against whom, by which rules.
+        n_episodes: games of each workflow.
+        stream: chance of the games.
+        greedy: play the most probable action.
+    """
+
+    games: Games
     n_episodes: int
-    max_steps: int
-    seed: int
-    purpose: tuple[int, ...]
-    greedy: bool
-    takeover: str = "0"
+    stream: Stream
+    greedy: bool = False
 
     @contextmanager
     def players(self, backend: Backend) -> Iterator[Play]:
@@ -58,25 +55,22 @@ class FreshGames:
             return
         n_envs = min(backend.jobs, self.n_episodes)
         envs = make_envs(
-            backend, n_envs, red_agent=self._reds(np.arange(n_envs)), edition=self.edition, max_steps=None,
-            takeover=takeovers_of(self.takeover, np.arange(n_envs)),
+            backend, n_envs, network=self.games.network, red_agent=self._reds(np.arange(n_envs)),
+            edition=self.games.edition, max_steps=None, takeover=takeovers_of(self.games.takeover, np.arange(n_envs)),
         )  # fmt: skip
         with closing(envs):
             yield lambda ppo, workflows, progress: self._play_cyborg(envs, ppo, workflows, progress)
 
     def _reds(self, episodes: np.ndarray) -> list[str]:
         """Opponents of some episodes."""
-        names = parse_red_agents(self.red_agent)
+        names = parse_red_agents(self.games.red_agent)
         return [names[episode % len(names)] for episode in episodes.tolist()]
 
     def _play_native(
         self, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
     ) -> tuple[np.ndarray, np.ndarray]:
-        collector = Collector(
-            self.n_episodes, self.max_steps, self.max_steps, self.red_agent, self.edition, workflows, 0.0, self.seed,
-            self.purpose, self.greedy, ppo.view, takeover=self.takeover,
-        )  # fmt: skip
-        buffer = collector.collect(ppo)
+        conduct = Conduct(workflows, greedy=self.greedy, view=ppo.view)
+        buffer = Collector(self.games, self.n_episodes, self.games.max_steps, conduct, self.stream).collect(ppo)
         progress(self.n_episodes)
         return buffer.finished_episodes(), buffer.batch.rewards
 
@@ -84,20 +78,15 @@ class FreshGames:
         self, envs: object, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
     ) -> tuple[np.ndarray, np.ndarray]:
         """As many games at a time as there are environments; each has seeds of its own, so grouping is no matter."""
-        config = replace(
-            ppo.config, update_steps=self.max_steps, max_steps=self.max_steps, alignment_lambda=0.0, imitate_updates=0,
-        )  # fmt: skip
-        collector = PlainCollector(envs, config, workflows, self.greedy, row_by_row=True)
-        seeds = derive_seeds(self.seed, (*self.purpose, ENVIRONMENTS), self.n_episodes)
-        generators = derive_seeds(self.seed, (*self.purpose, POLICY), self.n_episodes)
+        n_steps, conduct = self.games.max_steps, Conduct(workflows, greedy=self.greedy, view=ppo.view)
+        collector = PlainCollector(envs, n_steps, n_steps, conduct, row_by_row=True)
+        seeds, generators = self.stream.environments(self.n_episodes), self.stream.policy(self.n_episodes)
         episodes = np.zeros(self.n_episodes, EPISODE_DTYPE)
-        rewards = np.zeros((self.n_episodes, self.max_steps), np.float32)
+        rewards = np.zeros((self.n_episodes, n_steps), np.float32)
         n_envs = len(collector.episodes)
         for first in range(0, self.n_episodes, n_envs):
-            rows = (
-                np.arange(first, first + n_envs) % self.n_episodes
-            )  # the last group is filled up with the first games
-            collector.start(seeds[rows], generators[rows], self._reds(rows), takeovers_of(self.takeover, rows))
+            rows = np.arange(first, first + n_envs) % self.n_episodes  # the first games fill up the last group
+            collector.start(seeds[rows], generators[rows], self._reds(rows), takeovers_of(self.games.takeover, rows))
             played = collector.collect(ppo).batch.rewards
             kept = min(n_envs, self.n_episodes - first)
             episodes[rows[:kept]], rewards[rows[:kept]] = collector.episodes[:kept], played[:kept]
@@ -107,7 +96,7 @@ class FreshGames:
 
 @dataclass(frozen=True)
 class WorkflowCell:
-    """Figures of a network on fresh episodes of one workflow."""
+    """Figures of a policy on fresh episodes of one workflow."""
 
     mean_return: float
     standard_error: float
@@ -117,7 +106,7 @@ class WorkflowCell:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures over all workflows of a network; the key is None for a general policy.
+    """Figures over all workflows of a policy; the key is None for a general policy.
 
     ``obedience`` pools the episodes of all workflows; for a general policy repairs and idle fixes are what counts.
     """
@@ -151,41 +140,26 @@ class Evaluation:
 def evaluate_policy(
     ppo: ParallelOrderConditionedPPO,
     workflows: tuple[Workflow, ...],
-    red_agent: str,
-    edition: str,
-    n_episodes: int,
-    max_steps: int,
-    seed: int,
-    purpose: tuple[int, ...],
-    greedy: bool = False,
+    fresh: FreshGames,
     lengths: Sequence[int] = (),
     backend: Backend = NATIVE,
     progress: Progress = lambda _: None,
-    takeover: str = "0",
 ) -> Evaluation:
-    """Plays ``n_episodes`` fresh games of each workflow (of none: of a general policy).
+    """Plays fresh games of each workflow (of none: of a general policy).
 
     Args:
         ppo: the policy; its codes are those of ``workflows``.
         workflows: what to evaluate; environment chance is the same for each of them.
-        red_agent: the opponent.
-        edition: the rules.
-        n_episodes: games of each workflow.
-        max_steps: length of a game.
-        seed: of the games, and
-        purpose: further numbers that keep them apart from others of the same seed.
-        greedy: play the most probable action.
+        fresh: which games.
         lengths: also give returns over the first so many steps.
         backend: where to play: the compiled rollout, or genuine CybORG.
-        progress: told how many more of the ``n_episodes`` are done.
-        takeover: steps that red plays before.
+        progress: told how many more of the episodes are done.
     """
     cells: dict[Workflow | None, WorkflowCell] = {}
     played: list[np.ndarray] = []
-    mean_sums = np.zeros((n_episodes, max_steps))
-    games = FreshGames(red_agent, edition, n_episodes, max_steps, seed, purpose, greedy, takeover)
+    mean_sums = np.zeros((fresh.n_episodes, fresh.games.max_steps))
     share = max(1, len(workflows))
-    with games.players(backend) as play:
+    with fresh.players(backend) as play:
         for number, workflow in enumerate(workflows or (None,)):
             chosen = (workflow,) if workflow else ()
             episodes, rewards = play(_with_code(ppo, number), chosen, lambda done: progress(done / share))
@@ -215,48 +189,27 @@ def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderCo
     return one
 
 
-def evaluate_workflow_policy(
-    path: Path,
-    red_agent: str,
-    edition: str,
-    n_episodes: int,
-    max_steps: int,
-    seed: int,
-    purpose: tuple[int, ...],
-    backend: Backend = NATIVE,
-    takeover: str = "0",
-) -> WorkflowCell:
-    """Figures of a trained policy on fresh games of its own workflow; see :func:`evaluate_policy`."""
-    policy = load_policy(path)
+def evaluate_workflow_policy(path: Path, fresh: FreshGames, backend: Backend = NATIVE) -> WorkflowCell:
+    """Figures of a trained policy on fresh games of its own workflow."""
+    policy = load_policy(path, fresh.games.network)
     workflows = workflows_of_policy(policy, "")
-    ppo = learner_of(policy, workflows)
-    found = evaluate_policy(
-        ppo, workflows, red_agent, edition, n_episodes, max_steps, seed, purpose, backend=backend, takeover=takeover
-    )
+    found = evaluate_policy(learner_of(policy, workflows), workflows, fresh, backend=backend)
     return next(iter(found.by_workflow.values()))
 
 
 def evaluate_policy_file(
-    path: Path,
-    red_agents: Sequence[str],
-    edition: str,
-    n_episodes: int,
-    seed: int,
-    greedy: bool,
-    workflow: str,
-    progress: Progress,
-    backend: Backend = NATIVE,
-    takeover: str = "0",
+    path: Path, workflow: str, fresh: FreshGames, backend: Backend = NATIVE, progress: Progress = lambda _: None
 ) -> dict[str, Any]:
-    """Evaluates a trained policy against each red agent; see :func:`evaluation.evaluate_table` for the form.
+    """Evaluates a trained policy against each of the red agents; see :func:`table_of` for the form.
 
     ``obedience`` has the fields of :class:`Obedience` for each red agent; absent for a general policy.
     """
-    check_episodes(n_episodes)
-    check_seed(seed)
-    policy = load_policy(path)
-    check_edition(policy, edition)
-    greedy = greedy or policy.greedy
+    check_episodes(fresh.n_episodes)
+    check_seed(fresh.stream.seed)
+    games = fresh.games
+    policy = load_policy(path, games.network)
+    check_edition(policy, games.edition)
+    greedy = fresh.greedy or policy.greedy
     workflows = workflows_of_policy(policy, workflow)
     if backend.name == "cyborg" and len(workflows) > 1:
         raise UserError(
@@ -265,32 +218,40 @@ def evaluate_policy_file(
     ppo = learner_of(policy, workflows)
     returns: dict[str, np.ndarray] = {}
     obedience: dict[str, Any] = {}
-    for red in dict.fromkeys(red_agents):
-        found = evaluate_policy(
-            ppo, workflows, red, edition, n_episodes, max(CHALLENGE_LENGTHS), seed, (21,), greedy, CHALLENGE_LENGTHS,
-            backend, progress, takeover,
-        )  # fmt: skip
+    for red in dict.fromkeys(parse_red_agents(games.red_agent)):
+        one = replace(fresh, games=replace(games, red_agent=red), greedy=greedy)
+        found = evaluate_policy(ppo, workflows, one, CHALLENGE_LENGTHS, backend, progress)
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
         obedience[red] = asdict(found.obedience)
     about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
     table: dict[str, Any] = about | table_of(returns) | ({"obedience": obedience} if workflows else {})
     if len(workflows) == 1:
         table["limits"] = {
-            red: {n: limit_of(str(workflows[0]), red, edition, takeover, int(n)) for n in cells}
+            red: {n: limit_of(str(workflows[0]), red, games.edition, games.takeover, int(n)) for n in cells}
             for red, cells in table["cells"].items()
         }
     return table
 
 
-def policy_of(path: Path, workflow: str, edition: str = "") -> Policy:
-    """The network of a file or run as a policy of packed observations, or of memories if it needs them.
+def challenge_games(
+    network: Network, red_agents: str, edition: str, n_episodes: int, seed: int, greedy: bool = False,
+    takeover: str = "0",
+) -> FreshGames:  # fmt: skip
+    """Games of the challenge's longest length for an evaluation by name."""
+    games = Games(network, red_agents, edition, max(CHALLENGE_LENGTHS), takeover)
+    return FreshGames(games, n_episodes, Stream(seed, (21,)), greedy)
+
+
+def policy_of(path: Path, workflow: str, edition: str = "", network: Network | Path | str = CAGE2) -> Policy:
+    """The trained policy of a file or run as a policy of packed observations, or of memories if it needs them.
 
     Args:
         path: file or run.
         workflow: for a universal one.
         edition: refuse a policy of another one; empty: any.
+        network: the hosts and actions.
     """
-    policy = load_policy(path)
+    policy = load_policy(path, network)
     if edition:
         check_edition(policy, edition)
     view = policy.view
@@ -309,16 +270,19 @@ def policy_of(path: Path, workflow: str, edition: str = "") -> Policy:
 
 
 def learner_of(policy: PolicyFile, workflows: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
-    """The network with the codes of some workflows, as evaluations want it."""
+    """The policy with the codes of some workflows, as evaluations need it."""
     view, guarded = policy.view, policy.net.guard is not None
     config = TrainConfig(device="cpu", view=view.observation, actions=view.actions, guard=guarded)
-    return ParallelOrderConditionedPPO(config, workflow_codes(workflows), policy.net)
+    return ParallelOrderConditionedPPO(config, workflow_codes(workflows), policy.net, view.network)
 
 
 def workflows_of_policy(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
     """The workflows to evaluate: the policy's own, the one asked for, or all."""
+    network = policy.view.network
+    asked = (Workflow.parse(workflow, network),) if workflow else ()
+    own = (Workflow.parse(policy.workflow, network),) if policy.workflow else ()
     if policy.universal:
-        return (Workflow.parse(workflow),) if workflow else all_workflows()
-    if workflow and (not policy.workflow or Workflow.parse(workflow) != Workflow.parse(policy.workflow)):
+        return asked or all_workflows(network)
+    if asked and asked != own:
         raise UserError(f"the policy follows {policy.workflow or 'no workflow'}, not {workflow}.")
-    return (Workflow.parse(policy.workflow),) if policy.workflow else ()
+    return own

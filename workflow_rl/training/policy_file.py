@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import read_tensors, write_tensors
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
-from workflow_rl.training.guard import make_guard
+from workflow_rl.training.compliance import make_guard
 
 FORMAT = "workflow_rl policy 2"
 FORMER = "workflow_rl policy 1"  # the same but for what obedience was: only policies without a workflow are read
@@ -24,7 +25,7 @@ _ABOUT = ("workflow", "universal", "red_agent", "edition")
 
 @dataclass(frozen=True)
 class PolicyFile:
-    """A network and what it was trained for."""
+    """An actor-critic and what it was trained for."""
 
     net: OrderConditionedActorCritic
     workflow: str
@@ -48,7 +49,7 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str,
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
     guard = policy.net.guard
-    guarded = {"guard": {name: array.tolist() for name, array in guard._asdict().items()} if guard else None}
+    guarded = {"guard": {"suspect": guard.suspect.tolist(), "fixed": guard.fixed.tolist()} if guard else None}
     return arrays, {"format": FORMAT} | sizes | about | seen | guarded
 
 
@@ -61,8 +62,9 @@ def file_of(path: Path) -> Path:
     return path / "policy.safetensors"
 
 
-def load_policy(path: Path) -> PolicyFile:
-    """Reads a policy file, or the policy of a run directory."""
+def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile:
+    """Reads a policy file, or the policy of a run directory, for a network."""
+    network = as_network(network)
     path = file_of(path)
     arrays, meta = read_tensors(path)
     known = isinstance(meta, dict) and meta.get("format") in (FORMAT, FORMER)
@@ -83,33 +85,34 @@ def load_policy(path: Path) -> PolicyFile:
         name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
         raise UserError(f"{path}: weights {name!r} have the shape {found.get(name)}, not {wanted.get(name)}.")
     try:
-        view = View(meta.get("view", PLAIN.observation), meta.get("actions", PLAIN.actions))  # older files have none
+        view = View(meta.get("view", "plain"), meta.get("actions", "full"), network)  # older files have none
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    if (net.n_bits, net.n_actions) != (view.n_bits, view.n_actions) or net.n_code not in (0, 25):
+    n_code = len(network.unit_types) ** 2
+    if (net.n_bits, net.n_actions) != (view.n_bits, view.n_actions) or net.n_code not in (0, n_code):
         shape = f"{net.n_bits} + {net.n_code} inputs and {net.n_actions} actions"
         raise UserError(f"{path}: a policy of {shape} does not fit the {view}.")
     if meta.get("guard"):
         if not net.n_code:
             raise UserError(f"{path}: damaged, a policy without a workflow has nothing to guard.")
-        net.guard = make_guard(load_network(), view)
+        net.guard = make_guard(view)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     about = {name: meta[name] for name in _ABOUT}
     about |= {"greedy": meta.get("greedy", False), "takeover": meta.get("takeover", "0")}  # older files have none
-    _check_about(path, about, net.n_code)
+    _check_about(path, about, network)
+    if (net.n_code > 0) != (about["universal"] or about["workflow"] != ""):
+        raise UserError(f"{path}: damaged, its inputs and its workflow do not fit.")
     return PolicyFile(net, **about, view=view)
 
 
-def _check_about(path: Path, about: dict[str, Any], n_code: int) -> None:
+def _check_about(path: Path, about: dict[str, Any], network: Network) -> None:
     """Refuses a description that makes no sense."""
     kinds = {"workflow": str, "universal": bool, "red_agent": str, "edition": str, "greedy": bool, "takeover": str}
     for name, kind in kinds.items():
         if not isinstance(about[name], kind):
             raise UserError(f"{path}: damaged, {name} is {about[name]!r}.")
-    if about["edition"] not in load_network().editions:
+    if about["edition"] not in network.editions:
         raise UserError(f"{path}: made for an unknown edition, {about['edition']!r}.")
-    if (n_code > 0) != (about["universal"] or about["workflow"] != ""):
-        raise UserError(f"{path}: damaged, its network and its workflow do not fit.")
 
 
 def check_edition(policy: PolicyFile, edition: str) -> None:

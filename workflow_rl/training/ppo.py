@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import View
+from workflow_rl.training.actor import unpack_inputs
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
-from workflow_rl.training.guard import make_guard
-from workflow_rl.training.keys import unpack_inputs
+from workflow_rl.training.compliance import make_guard
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
 CHUNK = 4000  # rows per forward and backward pass of the plain path: stays in the cache
@@ -72,7 +74,8 @@ class ParallelOrderConditionedPPO:
     Args:
         config: the settings.
         codes: codes of the workflows that environments refer to by number; (n_workflows, n_code), n_code 0 for none.
-        net: the network; a new one for the configured view if None.
+        net: the actor-critic; a new one for the configured view if None.
+        network: the hosts and actions that the policy sees.
     """
 
     def __init__(
@@ -80,15 +83,16 @@ class ParallelOrderConditionedPPO:
         config: TrainConfig | None = None,
         codes: np.ndarray | None = None,
         net: OrderConditionedActorCritic | None = None,
+        network: Network | Path | str = CAGE2,
     ) -> None:
         self.config = config or TrainConfig()
-        self.view = view = View(self.config.view, self.config.actions)
+        self.view = view = View(self.config.view, self.config.actions, as_network(network))
         self.codes = np.zeros((1, 0), np.float32) if codes is None else codes
         if net is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
                 net = OrderConditionedActorCritic(view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden)
-        net.guard = make_guard(load_network(), view) if self.config.guard and self.codes.shape[1] else None
+        net.guard = make_guard(view) if self.config.guard and self.codes.shape[1] else None
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)
@@ -199,7 +203,7 @@ class ParallelOrderConditionedPPO:
         return not self.config.minibatch and buffer.n_rows <= FAST_SHARE * buffer.batch.rows.size
 
     def _inputs(self, keys: np.ndarray) -> torch.Tensor:
-        inputs = torch.from_numpy(unpack_inputs(keys.reshape(len(keys), -1), self.net.n_bits, self.codes))
+        inputs = torch.from_numpy(unpack_inputs(keys.reshape(len(keys), -1), self.view, self.codes))
         return inputs.to(self.device, self.dtype)
 
     def _targets(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""One compiled loop for a whole rollout: engine, policy and compliance, the network evaluated once per distinct input.
+"""One compiled loop for a whole rollout: engine, policy and compliance, the actor evaluated once per distinct input.
 
 During a rollout the policy is fixed and blue's input is some bits and a workflow, so inputs repeat. The first time that
 an input occurs, the actor is evaluated and its distribution kept in a row; afterwards it is looked up. Environments do
@@ -17,10 +17,8 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.memory import Memory, begin, full_action, remember, write_bits
-from workflow_rl.training.actor import Actor, evaluate_actor
-from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
-from workflow_rl.training.guard import Guard, block
-from workflow_rl.training.keys import EMPTY, KEY_BITS, find
+from workflow_rl.training.actor import EMPTY, Actor, evaluate_actor, find
+from workflow_rl.training.compliance import NO_TYPE, Guard, block, count_fix, due_type, start_episode
 
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.0**-53
@@ -67,13 +65,14 @@ class Found(NamedTuple):
     violations: np.ndarray  # (n_types, n_types) int64, added to: repaired type, type that was due
 
 
-class Task(NamedTuple):
-    """What the rollout needs to know beside the weights."""
+class Setup(NamedTuple):
+    """What a rollout needs to know beside the weights."""
 
     workflows: np.ndarray  # (n_envs,) int16: number of each environment's workflow in `orders`
     orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
     masks: np.ndarray  # (n_types,) int64: hosts of each unit type
     fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action is meant to fix, -1 for none
+    observed: int  # bits of word 0 of a key that are the observation
     max_steps: int
     alignment_lambda: float
     potential: bool  # it rewards the change of the rate instead of punishing violations
@@ -114,9 +113,9 @@ def accumulate(inputs: Inputs, row: int) -> None:
 
 
 @compiled
-def write_key(s: State, memory: Memory, task: Task, high: int, key: np.ndarray) -> None:
+def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray) -> None:
     """The policy's input as a key: the memory or the observation, and the number of the workflow, shifted."""
-    if task.remembers:
+    if setup.remembers:
         write_bits(memory, key)
     else:
         key[0] = s.observation
@@ -124,11 +123,11 @@ def write_key(s: State, memory: Memory, task: Task, high: int, key: np.ndarray) 
 
 
 @compiled
-def new_row(inputs: Inputs, row: int, actor: Actor, task: Task, key: np.ndarray, hidden: np.ndarray) -> None:
+def new_row(inputs: Inputs, row: int, actor: Actor, setup: Setup, key: np.ndarray, hidden: np.ndarray) -> None:
     """Fills the row of an input that occurs for the first time."""
     evaluate_actor(actor, key, inputs.cumulative[row], hidden)
-    if task.guarded:
-        block(inputs.cumulative[row], task.guard, task.orders[key[0] >> KEY_BITS], key[0])
+    if setup.guarded:
+        block(inputs.cumulative[row], setup.guard, setup.orders[key[0] >> setup.observed], key[0])
     accumulate(inputs, row)
 
 
@@ -147,7 +146,7 @@ def choose(line: np.ndarray, u: float) -> int:
 
 
 @compiled
-def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, int]:
+def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int, int]:
     """Plays ``found.batch.rows.shape[1]`` steps of every environment with the actor's policy, or the given actions.
 
     Returns the number of distinct inputs and of episodes that ended.
@@ -158,42 +157,42 @@ def rollout(world: World, actor: Actor, task: Task, found: Found) -> tuple[int, 
     inputs.slots[:] = EMPTY
     n_rows, n_finished = 0, 0
     for i in range(world.states.shape[0]):
-        s, episode, memory = world.states[i], world.episodes[i], world.memories[i if task.tracks else 0]
-        order = task.orders[task.workflows[i]]
-        high = wide(task.workflows[i]) << KEY_BITS
+        s, episode, memory = world.states[i], world.episodes[i], world.memories[i if setup.tracks else 0]
+        order = setup.orders[setup.workflows[i]]
+        high = wide(setup.workflows[i]) << setup.observed
         for step in range(batch.rows.shape[1]):
-            write_key(s, memory, task, high, key)
+            write_key(s, memory, setup, high, key)
             row = find_row(inputs, key, n_rows)
             if row == n_rows:
-                new_row(inputs, row, actor, task, key, hidden)
+                new_row(inputs, row, actor, setup, key, hidden)
                 n_rows += 1
             world.generators[i] += word(GOLDEN)
             u = wide(mix(world.generators[i]) >> word(11)) * SCALE
-            chosen = wide(inputs.best[row]) if task.greedy else choose(inputs.cumulative[row], u)
-            if task.taught:
+            chosen = wide(inputs.best[row]) if setup.greedy else choose(inputs.cumulative[row], u)
+            if setup.taught:
                 chosen = wide(batch.actions[i, step])
                 inputs.taught[row] = chosen
-            action = full_action(memory, chosen) if task.host_decoy else chosen
-            due = due_type(order, task.masks, compromised_hosts(s, t))
-            fixed = wide(task.fixed_type[action])
+            action = full_action(memory, chosen) if setup.host_decoy else chosen
+            due = due_type(order, setup.masks, compromised_hosts(s, t))
+            fixed = wide(setup.fixed_type[action])
             batch.rows[i, step], batch.actions[i, step] = row, chosen
             reward = step_one(s, t, action, sample(s)) / 10.0
             repaired = fixed if s.repaired else NO_TYPE
-            bonus = count_fix(episode, found.violations, fixed, repaired, due, task.alignment_lambda, task.potential)
+            bonus = count_fix(episode, found.violations, fixed, repaired, due, setup.alignment_lambda, setup.potential)
             episode.total += reward
             episode.alignment += bonus
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
-            batch.ended[i, step] = s.step == task.max_steps
-            if task.tracks:
+            batch.ended[i, step] = s.step == setup.max_steps
+            if setup.tracks:
                 remember(memory, action, s.observation)
             if batch.ended[i, step]:
                 episode.env = i
                 found.finished[n_finished] = episode
-                write_key(s, memory, task, high, found.final_keys[n_finished])
+                write_key(s, memory, setup, high, found.final_keys[n_finished])
                 n_finished += 1
                 start_episode(episode)
                 begin_one(s, t, world.takeovers[i])
-                if task.tracks:
+                if setup.tracks:
                     begin(memory, s.observation)
     return n_rows, n_finished
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
-from workflow_rl.engine.network import check_choice, parse_red_agents
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network import Network, check_choice, parse_red_agents
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.backends import Backend, check_backend
 from workflow_rl.envs.views import View
 from workflow_rl.errors import UserError
@@ -16,9 +16,9 @@ from workflow_rl.training.collectors import workflows_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy
 
 
-def check_task(config: TrainConfig) -> None:
+def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> None:
     """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
-    network = load_network()
+    network = as_network(network)
     n_reds = len(parse_red_agents(config.red_agent))
     for name in ("n_envs", "n_eval_episodes"):
         if getattr(config, name) < n_reds:
@@ -32,13 +32,13 @@ def check_task(config: TrainConfig) -> None:
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
         raise UserError("give either one workflow or --universal, not both.")
-    n_workflows = len(workflows_of(config))
+    n_workflows = len(workflows_of(config, network))
     if config.n_envs < n_workflows:
         raise UserError(f"n_envs {config.n_envs} is too small for {n_workflows} workflows; each needs an environment.")
     if config.warm_start != "none" and not config.conditioned:
         raise UserError("a warm start needs a workflow (--workflow or --universal).")
     if config.warm_start not in ("none", "general"):
-        base, view = _warm_start(config), View(config.view, config.actions)
+        base, view = _warm_start(config, network), View(config.view, config.actions, network)
         if base.view != view:
             raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
         if base.net.hidden != config.hidden:
@@ -59,7 +59,7 @@ def check_task(config: TrainConfig) -> None:
         raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
 
 
-def _warm_start(config: TrainConfig) -> PolicyFile:
+def _warm_start(config: TrainConfig, network: Network) -> PolicyFile:
     if config.warm_start.partition(":")[0] == "universal":
         raise UserError(
             "warm_start 'universal' is gone: no trained policies come along any more, for they obeyed by a definition "
@@ -69,4 +69,4 @@ def _warm_start(config: TrainConfig) -> PolicyFile:
     if not path.exists():
         kinds = "none, general, or the path of a run or policy file"
         raise UserError(f"unknown warm_start {config.warm_start!r}; allowed: {kinds}.")
-    return load_policy(path)
+    return load_policy(path, network)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,28 @@ import numpy as np
 import torch
 
 from workflow_rl.config import TrainConfig, check_jobs
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.backends import Backend
-from workflow_rl.envs.views import View
+from workflow_rl.envs.game import Games
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import Run
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
-from workflow_rl.training.collectors import Collector, PlainCollector, Teacher, workflow_codes, workflows_of
+from workflow_rl.training.collectors import (
+    Collector,
+    Conduct,
+    PlainCollector,
+    Stream,
+    Teacher,
+    workflow_codes,
+    workflows_of,
+)
 from workflow_rl.training.compliance import held
-from workflow_rl.training.evaluation import Evaluation, evaluate_policy
+from workflow_rl.training.evaluation import Evaluation, FreshGames, evaluate_policy
+from workflow_rl.training.events import StopReason, UpdateEvent, WorkflowResult
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO, choose_device
-from workflow_rl.training.workflow import unit_types
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
 PHASES = [BASE, MAIN]
@@ -35,47 +44,9 @@ FIRST_STRENGTH = 0.25  # share of the alignment reward at first, if it is anneal
 UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
 UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
 
-Say = Callable[[dict[str, Any]], None]
+Say = Callable[[UpdateEvent], None]
 MakeTeacher = Callable[[TrainConfig, Path | None, Callable[[str], None]], Teacher]
 """From the settings, the run's folder and whom to tell what takes long."""
-
-
-class StopReason(Enum):
-    """Which rule ended a training."""
-
-    FOLLOWED = "followed"
-    MAX_EPISODES = "max_episodes"
-    PATIENCE = "patience"
-
-
-@dataclass(frozen=True)
-class WorkflowResult:
-    """What came out of a training: figures of fresh episodes, ``greedy`` ones with the most probable actions."""
-
-    workflow: str
-    followed: bool | None  # None for a general policy, which has no order, as the next three
-    compliance: float | None
-    compliance_error: float | None
-    kept: float | None
-    repairs: float
-    idle_fixes: float
-    mean_return: float
-    standard_error: float
-    updates: int
-    episodes: int
-    stop_reason: str
-    seconds: float
-    run: str
-    greedy_compliance: float | None
-    greedy_mean_return: float
-    worst_compliance: float | None
-    worst_kept: float | None
-    red_agent: str
-    edition: str
-    seed: int
-    backend: str = "native"
-    takeover: str = "0"
-    limit: float | None = None  # of the order, see limits.py
 
 
 class Training:
@@ -84,28 +55,26 @@ class Training:
     def __init__(
         self,
         config: TrainConfig,
-        phase: str,
-        net: OrderConditionedActorCritic | None,
+        phase: str = MAIN,
+        net: OrderConditionedActorCritic | None = None,
         teacher: Teacher | None = None,
+        network: Network | Path | str = CAGE2,
     ) -> None:
-        self.config, self.phase, self.teacher = config, phase, teacher
-        self.workflows = workflows_of(config)
+        self.config, self.phase, self.teacher, self.network = config, phase, teacher, as_network(network)
+        self.workflows = workflows_of(config, self.network)
         codes = workflow_codes(self.workflows)
-        self.ppo = ParallelOrderConditionedPPO(config, codes, net)
+        self.ppo = ParallelOrderConditionedPPO(config, codes, net, self.network)
         self.collector = self._collector()
         self.latest = np.full(config.n_envs, np.nan)  # compliance of each environment's latest episode with a repair
         self.update, self.best, self.since_best = 0, -np.inf, 0
         self.multiplier = config.alignment_lambda  # where the penalty is held by `kept`
 
     def _collector(self) -> Collector | PlainCollector:
-        config = self.config
+        config, stream = self.config, Stream(self.config.seed, (PHASES.index(self.phase),))
         if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
-            return PlainCollector.of(config, self.workflows, (PHASES.index(self.phase),))
-        return Collector(
-            config.n_envs, config.update_steps, config.max_steps, config.red_agent, config.edition, self.workflows,
-            config.alignment_lambda, config.seed, (PHASES.index(self.phase),), False, View(config.view, config.actions),
-            config.alignment == "potential", config.takeover,
-        )  # fmt: skip
+            return PlainCollector.of(config, self.network, stream)
+        games, conduct = Games.of(config, self.network), Conduct.of(config, self.network)
+        return Collector(games, config.n_envs, config.update_steps, conduct, stream)
 
     @property
     def progress(self) -> float:
@@ -115,7 +84,7 @@ class Training:
             return self.update / first
         return (self.update - first) / max(1, self.config.max_updates - first)
 
-    def step(self) -> dict[str, Any]:
+    def step(self) -> UpdateEvent:
         """One update; returns what there is to know about it."""
         start, cpu = time.perf_counter(), time.process_time()
         imitate = self.update < self.config.imitate_updates
@@ -131,29 +100,27 @@ class Training:
         kept = _mean(shown["violations"] == 0) if self.config.conditioned else None
         if self.config.kept_target and kept is not None:
             self.multiplier = held(self.multiplier, kept, self.config.kept_target, self.config.alignment_lambda)
-        event: dict[str, Any] = {
-            "phase": self.phase,
-            "update": self.update,
-            "episodes": int(self.update * self.config.batch // self.config.max_steps),
-            "return": _mean(episodes["total"]),
-            "alignment": _mean(episodes["alignment"]),
-            "total": _mean(episodes["total"] + episodes["alignment"]),
-            "compliance": self.compliance() if self.config.conditioned else None,
-            "kept": kept,
-            "repairs": _mean(episodes["repairs"]),
-            "idle_fixes": _mean(episodes["idle"]),
-            "violations": int(self.collector.violations.sum()),
-            "violations_by_pair": self._violations_by_pair(),
-            **asdict(stats),
-            "seconds_collect": collected - start,
-            "seconds_update": end - collected,
-            "transitions_per_s": self.config.batch / (end - start),
-            "cpu_share": (time.process_time() - cpu) / (end - start),
-            "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        }
-        if torch.cuda.is_available() and self.ppo.device.type == "cuda":
-            event["gpu_memory_mb"] = torch.cuda.max_memory_allocated() / 2**20
-        return event
+        return UpdateEvent(
+            phase=self.phase,
+            update=self.update,
+            episodes=int(self.update * self.config.batch // self.config.max_steps),
+            mean_return=_mean(episodes["total"]),
+            alignment=_mean(episodes["alignment"]),
+            total=_mean(episodes["total"] + episodes["alignment"]),
+            compliance=self.compliance() if self.config.conditioned else None,
+            kept=kept,
+            repairs=_mean(episodes["repairs"]),
+            idle_fixes=_mean(episodes["idle"]),
+            violations=int(self.collector.violations.sum()),
+            violations_by_pair=self._violations_by_pair(),
+            stats=stats,
+            seconds_collect=collected - start,
+            seconds_update=end - collected,
+            transitions_per_s=self.config.batch / (end - start),
+            cpu_share=(time.process_time() - cpu) / (end - start),
+            memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            gpu_memory_mb=torch.cuda.max_memory_allocated() / 2**20 if self.ppo.device.type == "cuda" else None,
+        )
 
     def _strength(self) -> float:
         """Strength of the alignment reward in the batch to come."""
@@ -165,7 +132,7 @@ class Training:
 
     def _violations_by_pair(self) -> str:
         """What was repaired instead of what in this batch, e.g. ``enterprise instead of user: 12``."""
-        types, counts = unit_types(), self.collector.violations
+        types, counts = self.network.unit_types, self.collector.violations
         pairs = [(int(counts[pair]), pair) for pair in zip(*np.nonzero(counts), strict=True)]
         return "; ".join(f"{types[a]} instead of {types[b]}: {n}" for n, (a, b) in sorted(pairs, reverse=True))
 
@@ -173,12 +140,12 @@ class Training:
         """Mean compliance of each environment's latest episode with a repair; None before the first one."""
         return _mean(self.latest[~np.isnan(self.latest)])
 
-    def should_stop(self, event: dict[str, Any]) -> StopReason | None:
+    def should_stop(self, event: UpdateEvent) -> StopReason | None:
         """Looks at the stop rules after an update."""
         config = self.config
-        risen = self._stopped_rising(event["return"])
+        risen = self._stopped_rising(event.mean_return)
         if self.phase == MAIN and config.conditioned and (risen or not config.patience):
-            if self._follows(event["compliance"]):
+            if self._follows(event.compliance):
                 return StopReason.FOLLOWED
         elif risen:
             return StopReason.PATIENCE
@@ -209,11 +176,9 @@ class Training:
     def evaluate(self, n_episodes: int, purpose: tuple[int, ...], greedy: bool = False) -> Evaluation:
         """Fresh episodes, whose chance depends on the seed and the purpose."""
         config = self.config
-        return evaluate_policy(
-            self.ppo, self.workflows, config.red_agent, config.edition, n_episodes, config.max_steps, config.seed,
-            purpose, greedy, backend=Backend(config.backend, config.cyborg_path, check_jobs(None)),
-            takeover=config.takeover,
-        )  # fmt: skip
+        fresh = FreshGames(Games.of(config, self.network), n_episodes, Stream(config.seed, purpose), greedy)
+        backend = Backend(config.backend, config.cyborg_path, check_jobs(None))
+        return evaluate_policy(self.ppo, self.workflows, fresh, backend=backend)
 
     def close(self) -> None:
         """Ends the environments' processes, if they have any."""
@@ -256,6 +221,7 @@ def train_workflow(
     say: Say = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
     teacher: MakeTeacher | None = None,
+    network: Network | Path | str = CAGE2,
 ) -> WorkflowResult:
     """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
 
@@ -265,6 +231,7 @@ def train_workflow(
         say: told about each update.
         note: told what else takes long.
         teacher: makes the teacher, for settings that imitate one; see :mod:`workflow_rl.defenders.imitation`.
+        network: the hosts and subnets to defend.
     """
     if config.imitate_updates and teacher is None:
         raise UserError("imitate_updates needs a teacher: train with `workflow-rl train`, or give one.")
@@ -272,45 +239,48 @@ def train_workflow(
     with ExitStack() as stack:
         began = time.perf_counter()
         taught = teacher(config, run.path if run else None, note) if teacher and config.imitate_updates else None
-        training, reason, earlier = _train(config, run, say, taught, stack)
+        start = _Start(config, run, taught, as_network(network))
+        training, reason, earlier = _train(start, say, stack)
         seconds = earlier + time.perf_counter() - began
         if config.backend != "native":
             note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, and as many greedy ones")
         return _finish(training, reason, seconds, run)
 
 
-def _train(
-    config: TrainConfig, run: Run[TrainConfig] | None, say: Say, teacher: Teacher | None, stack: ExitStack
-) -> tuple[Training, StopReason, float]:
-    """Updates until a stop rule fires; returns where it ended, why, and the seconds of earlier starts."""
-    training = stack.enter_context(closing(_start(config, run, teacher)))
-    seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
-    reason = None
-    while reason is None:
-        event = training.step()
-        reason = training.should_stop(event)
+@dataclass(frozen=True)
+class _Start:
+    """What a training begins or goes on with."""
+
+    config: TrainConfig
+    run: Run[TrainConfig] | None
+    teacher: Teacher | None
+    network: Network
+
+    def training(self, phase: str = MAIN, net: OrderConditionedActorCritic | None = None) -> Training:
+        """One phase; a neural net of an earlier one is widened for the workflow's code."""
+        if net is not None:
+            net = net.widened(workflow_codes(workflows_of(self.config, self.network)).shape[1])
+        return Training(_phase_config(self.config, phase), phase, net, self.teacher, self.network)
+
+    def resumed(self) -> Training:
+        """The training where it stands: at the run's checkpoint or at its beginning."""
+        config, run = self.config, self.run
+        saved = run.load_checkpoint() if run else None
+        if run is not None and saved is not None:
+            return self._at_checkpoint(run, *saved)
         if run:
-            run.log(event)
-        say(event)
-        if reason is not None and training.phase == BASE:
-            training = stack.enter_context(closing(Training(config, MAIN, _widen(training.ppo.net, config), teacher)))
-            reason = None
-            _checkpoint(run, training)
-        elif reason is None and training.update % config.checkpoint_updates == 0:
-            _checkpoint(run, training)  # not at the end: one killed in the evaluation makes its last updates again
-    return training, reason, seconds
+            run.drop_events_after(BASE, -1, PHASES)
+        if not config.conditioned or config.warm_start == "none":
+            return self.training()
+        if config.warm_start == "general":
+            return self.training(BASE)
+        return self.training(MAIN, load_policy(Path(config.warm_start), self.network).net)
 
-
-def _start(config: TrainConfig, run: Run[TrainConfig] | None, teacher: Teacher | None) -> Training:
-    """The training where it stands: at the run's checkpoint or at its beginning."""
-    saved = run.load_checkpoint() if run else None
-    if saved is not None:
-        arrays, meta = saved
+    def _at_checkpoint(self, run: Run[TrainConfig], arrays: dict[str, np.ndarray], meta: Any) -> Training:
         phase = meta.get("phase") if isinstance(meta, dict) else None
         if phase not in PHASES:
-            raise UserError(f"{run.path if run else ''}/checkpoint.safetensors is not a checkpoint.")
-        training = Training(_phase_config(config, phase), phase, None, teacher)
-        assert run is not None
+            raise UserError(f"{run.path}/checkpoint.safetensors is not a checkpoint.")
+        training = self.training(phase)
         try:
             training.restore(arrays, meta)
         except SimulatorError:
@@ -320,13 +290,26 @@ def _start(config: TrainConfig, run: Run[TrainConfig] | None, teacher: Teacher |
             raise UserError(f"{run.path}/checkpoint.safetensors does not fit the run's settings.") from None
         run.drop_events_after(phase, meta["update"], PHASES)
         return training
-    if run:
-        run.drop_events_after(BASE, -1, PHASES)
-    if not config.conditioned or config.warm_start == "none":
-        return Training(config, MAIN, None, teacher)
-    if config.warm_start == "general":
-        return Training(_phase_config(config, BASE), BASE, None, teacher)
-    return Training(config, MAIN, _widen(load_policy(Path(config.warm_start)).net, config), teacher)
+
+
+def _train(start: _Start, say: Say, stack: ExitStack) -> tuple[Training, StopReason, float]:
+    """Updates until a stop rule fires; returns where it ended, why, and the seconds of earlier starts."""
+    run, training = start.run, stack.enter_context(closing(start.resumed()))
+    seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
+    reason = None
+    while reason is None:
+        event = training.step()
+        reason = training.should_stop(event)
+        if run:
+            run.log(event.to_json())
+        say(event)
+        if reason is not None and training.phase == BASE:
+            training = stack.enter_context(closing(start.training(MAIN, training.ppo.net)))
+            reason = None
+            _checkpoint(run, training)
+        elif reason is None and training.update % start.config.checkpoint_updates == 0:
+            _checkpoint(run, training)  # not at the end: one killed in the evaluation makes its last updates again
+    return training, reason, seconds
 
 
 def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
@@ -340,12 +323,6 @@ def base_config(config: TrainConfig) -> TrainConfig:
         minibatch=0, entropy=0.01, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
         max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
     )  # fmt: skip
-
-
-def _widen(net: OrderConditionedActorCritic, config: TrainConfig) -> OrderConditionedActorCritic:
-    """A network for the workflow, from one with or without it."""
-    n_code = workflow_codes(workflows_of(config)).shape[1]
-    return net.with_order(n_code) if n_code > net.n_code else net
 
 
 def _checkpoint(run: Run[TrainConfig] | None, training: Training) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.errors import UserError
 
 
 @dataclass(frozen=True, order=True)
 class Workflow:
-    """A permutation of the unit types.
+    """A permutation of the unit types of a network.
 
     >>> workflow = Workflow.parse("user,op_server,enterprise,op_host,defender")
     >>> workflow.order[0], workflow.rank("enterprise")
@@ -27,9 +29,10 @@ class Workflow:
     """
 
     order: tuple[str, ...]
+    unit_types: tuple[str, ...] = field(repr=False)  # of the network, which number them
 
     def __post_init__(self) -> None:
-        types = unit_types()
+        types = self.unit_types
         for name in self.order:
             if name not in types:
                 raise UserError(f"unknown unit type {name!r} in the workflow; allowed: {', '.join(types)}.")
@@ -40,10 +43,10 @@ class Workflow:
             raise UserError(f"{problems} in the workflow; it must name each of {', '.join(types)} once.")
 
     @classmethod
-    def parse(cls, text: str | Sequence[str]) -> Workflow:
+    def parse(cls, text: str | Sequence[str], network: Network | Path | str = CAGE2) -> Workflow:
         """From a comma list or a sequence of unit types."""
         names = text.split(",") if isinstance(text, str) else text
-        return cls(tuple(name.strip() for name in names))
+        return cls(tuple(name.strip() for name in names), as_network(network).unit_types)
 
     def __str__(self) -> str:
         return ",".join(self.order)
@@ -54,7 +57,7 @@ class Workflow:
 
     def indices(self) -> np.ndarray:
         """Unit types as numbers, highest priority first; shape (n_types,) int8."""
-        return np.array([unit_types().index(name) for name in self.order], np.int8)
+        return np.array([self.unit_types.index(name) for name in self.order], np.int8)
 
     def one_hot(self) -> np.ndarray:
         """n_types * n_types numbers; number ``position * n_types + type`` is 1 if the type has that position."""
@@ -68,13 +71,16 @@ class Workflow:
         return sum(other.rank(first) > other.rank(second) for first, second in pairs)
 
 
-@cache
-def unit_types() -> tuple[str, ...]:
-    """The unit types of the challenge."""
-    return load_network().unit_types
+def unit_types(network: Network | Path | str = CAGE2) -> tuple[str, ...]:
+    """The unit types of a network."""
+    return as_network(network).unit_types
 
 
-@cache
-def all_workflows() -> tuple[Workflow, ...]:
+def all_workflows(network: Network | Path | str = CAGE2) -> tuple[Workflow, ...]:
     """All orders, in lexicographic order of the unit types' numbers; 120 for five types."""
-    return tuple(Workflow(order) for order in permutations(unit_types()))
+    return _all(unit_types(network))
+
+
+@cache
+def _all(types: tuple[str, ...]) -> tuple[Workflow, ...]:
+    return tuple(Workflow(order, types) for order in permutations(types))

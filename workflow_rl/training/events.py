@@ -1,0 +1,87 @@
+"""What a training tells: one event per update, why it stopped, and its result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import Any
+
+from workflow_rl.training.ppo import UpdateStats
+
+
+@dataclass(frozen=True)
+class UpdateEvent:
+    """Figures of one update; means are over the episodes that ended in its batch, None where none did."""
+
+    phase: str  # base: the general policy of a warm start; main: what was asked for
+    update: int
+    episodes: int
+    mean_return: float | None
+    alignment: float | None
+    total: float | None
+    compliance: float | None  # None also for a general policy, as `kept`
+    kept: float | None
+    repairs: float | None
+    idle_fixes: float | None
+    violations: int
+    violations_by_pair: str
+    stats: UpdateStats
+    seconds_collect: float
+    seconds_update: float
+    transitions_per_s: float
+    cpu_share: float
+    memory_mb: float
+    gpu_memory_mb: float | None = None
+
+    def progress(self) -> dict[str, Any]:
+        """What a search is told about a training under way."""
+        return {"phase": self.phase, "update": self.update, "return": self.mean_return, "compliance": self.compliance}
+
+    def to_json(self) -> dict[str, Any]:
+        """As a line of events.jsonl, where the mean return is called ``return``."""
+        found: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, UpdateStats):
+                found |= asdict(value)
+            elif item.name != "gpu_memory_mb" or value is not None:
+                found["return" if item.name == "mean_return" else item.name] = value
+        return found
+
+
+class StopReason(Enum):
+    """Which rule ended a training."""
+
+    FOLLOWED = "followed"
+    MAX_EPISODES = "max_episodes"
+    PATIENCE = "patience"
+
+
+@dataclass(frozen=True)
+class WorkflowResult:
+    """What came out of a training: figures of fresh episodes, ``greedy`` ones with the most probable actions."""
+
+    workflow: str
+    followed: bool | None  # None for a general policy, which has no order, as the next three
+    compliance: float | None
+    compliance_error: float | None
+    kept: float | None
+    repairs: float
+    idle_fixes: float
+    mean_return: float
+    standard_error: float
+    updates: int
+    episodes: int
+    stop_reason: str
+    seconds: float
+    run: str
+    greedy_compliance: float | None
+    greedy_mean_return: float
+    worst_compliance: float | None
+    worst_kept: float | None
+    red_agent: str
+    edition: str
+    seed: int
+    backend: str = "native"
+    takeover: str = "0"
+    limit: float | None = None  # of the order, see limits.py
