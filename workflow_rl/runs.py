@@ -9,9 +9,8 @@
     policy.safetensors      the trained policy (of a search: the best one)
     result.json             written last: the run is finished
 
-Nothing in it is code: weights are safetensors, the rest is JSON, so loading never executes anything. A line of
-events.jsonl that was cut off by a crash is ignored; lines after the last checkpoint are dropped when the run is
-resumed, for the updates they tell of are made again, with the same outcome.
+Loading a run executes nothing: weights are safetensors, the rest is JSON. A last event that a crash cut off is ignored;
+a resume drops the events after the last checkpoint, because it repeats those updates with the same outcome.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Generic, TypeGuard, TypeVar
 
@@ -34,14 +34,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from workflow_rl.config import (
-    VERSION,
-    SearchConfig,
-    TrainConfig,
-    config_from_json,
-    config_to_json,
-    search_config_from_json,
-)
+from workflow_rl import config as settings
+from workflow_rl.config import SearchConfig, TrainConfig
 from workflow_rl.errors import RunInUseError, UserError
 
 TRAINING, SEARCH = "training", "search"  # kinds of runs
@@ -52,6 +46,7 @@ FIGURES = {  # that a result must have; of a search every row of its ranking
 }
 FIGURES_OF_FINALIST = ("mean_return", "standard_error", "half_as_long", "repairs", "idle_fixes")
 Config = TypeVar("Config", TrainConfig, SearchConfig)
+Json = dict[str, Any]  # an object as it stands in a file
 
 
 class Run(Generic[Config]):
@@ -74,7 +69,7 @@ class Run(Generic[Config]):
             path.mkdir(parents=True, exist_ok=True)
             run = cls(path, config)
             kind = SEARCH if isinstance(config, SearchConfig) else TRAINING
-            about = {"kind": kind, "definition": DEFINITION, "config": config_to_json(config)}
+            about = {"kind": kind, "definition": DEFINITION, "config": settings.config_to_json(config)}
             about |= {"versions": versions(), "commit": commit()}
             write_atomically(path / "config.json", json.dumps(about, indent=1).encode())
         except OSError as error:
@@ -91,12 +86,12 @@ class Run(Generic[Config]):
         """An existing search."""
         return Run(path, read_search_config(path))
 
-    def log(self, *events: dict[str, Any]) -> None:
+    def log(self, *events: Json) -> None:
         """Adds events; all of them, or none if the process is killed."""
         with open(self.path / "events.jsonl", "ab", buffering=0) as file:  # unbuffered: one call to the system
             file.write("".join(json.dumps(event) + "\n" for event in events).encode())
 
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[Json]:
         """All events so far."""
         return read_events(self.path)
 
@@ -109,25 +104,25 @@ class Run(Generic[Config]):
             raise UserError(f"{self.path}/events.jsonl is damaged.") from None
         self.rewrite_events(kept)
 
-    def rewrite_events(self, events: list[dict[str, Any]]) -> None:
+    def rewrite_events(self, events: list[Json]) -> None:
         """Replaces all events; also removes what is left of one that was cut off."""
         write_atomically(self.path / "events.jsonl", "".join(json.dumps(event) + "\n" for event in events).encode())
 
-    def save_checkpoint(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+    def save_checkpoint(self, arrays: dict[str, np.ndarray], meta: Json) -> None:
         """Replaces the checkpoint."""
         write_tensors(self.path / "checkpoint.safetensors", arrays, meta)
 
-    def load_checkpoint(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    def load_checkpoint(self) -> tuple[dict[str, np.ndarray], Json] | None:
         """Arrays and counters of the last checkpoint; None before the first."""
         path = self.path / "checkpoint.safetensors"
         return read_tensors(path) if path.exists() else None
 
-    def finish(self, result: dict[str, Any]) -> None:
+    def finish(self, result: Json) -> None:
         """Writes the table of the updates and the result."""
         self.write_table("progress.csv", self.events())
         self.write_result(result)
 
-    def write_table(self, name: str, rows: list[dict[str, Any]]) -> None:
+    def write_table(self, name: str, rows: list[Json]) -> None:
         """Writes rows with the same columns as CSV; none if there are none."""
         if rows:
             text = io.StringIO()
@@ -136,7 +131,7 @@ class Run(Generic[Config]):
             table.writerows(rows)
             write_atomically(self.path / name, text.getvalue().encode())
 
-    def write_result(self, result: dict[str, Any]) -> None:
+    def write_result(self, result: Json) -> None:
         """Writes the result: from now on the run is finished."""
         write_atomically(self.path / "result.json", json.dumps(result, indent=1).encode())
 
@@ -153,7 +148,7 @@ def parse_json(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def read_about(path: Path) -> dict[str, Any]:
+def read_about(path: Path) -> Json:
     """What config.json of the run in ``path`` says: kind, config, versions, commit."""
     try:
         about = parse_json((path / "config.json").read_text(encoding="utf-8"))
@@ -175,18 +170,17 @@ def read_about(path: Path) -> dict[str, Any]:
 
 def read_config(path: Path) -> TrainConfig:
     """Settings of the training in ``path``."""
-    return _read_settings(path, TRAINING, config_from_json)
+    return _read_settings(path, TRAINING, settings.config_from_json)
 
 
 def read_search_config(path: Path) -> SearchConfig:
     """Settings of the search in ``path``."""
-    return _read_settings(path, SEARCH, search_config_from_json)
+    return _read_settings(path, SEARCH, settings.search_config_from_json)
 
 
-def _read_settings(path: Path, kind: str, parse: Callable[[dict[str, Any]], Config]) -> Config:
+def _read_settings(path: Path, kind: str, parse: Callable[[Json], Config]) -> Config:
     """Settings that came after the run was made have their defaults."""
-    about = read_about(path)
-    if about["kind"] != kind:
+    if (about := read_about(path))["kind"] != kind:
         raise UserError(f"{path} holds a {about['kind']}, not a {kind}.")
     try:
         return parse(about["config"])
@@ -196,7 +190,7 @@ def _read_settings(path: Path, kind: str, parse: Callable[[dict[str, Any]], Conf
         raise UserError(f"{path}/config.json is damaged.") from None
 
 
-def read_result(path: Path) -> dict[str, Any] | None:
+def read_result(path: Path) -> Json | None:
     """Result of the run in ``path``; None while it is not finished."""
     try:
         result = parse_json((path / "result.json").read_text(encoding="utf-8"))
@@ -209,25 +203,25 @@ def read_result(path: Path) -> dict[str, Any] | None:
     return result
 
 
-def checked_result(path: Path, kind: str) -> dict[str, Any] | None:
+def checked_result(path: Path, kind: str) -> Json | None:
     """The result of a run if every figure that others show is there; None while it is not finished."""
-    result = read_result(path)
-    if result is None:
+    if (result := read_result(path)) is None:
         return None
-    rows = result.get("ranking") if kind == SEARCH else [result]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"{path}/result.json is damaged: it has no ranking.")
-    for row in rows:
+    for row in _rows(path, result, "ranking") if kind == SEARCH else [result]:
         _check_row(path, row, FIGURES[kind], ("stop_reason", "workflow"))
-    finalists = result.get("finalists", []) if kind == SEARCH else []
-    if not isinstance(finalists, list) or not all(isinstance(row, dict) for row in finalists):
-        raise UserError(f"{path}/result.json is damaged: its finalists are no list.")
-    for row in finalists:
+    for row in _rows(path, {"finalists": []} | result, "finalists") if kind == SEARCH else []:
         _check_row(path, row, FIGURES_OF_FINALIST, ("workflow", "reverses"))
     return result
 
 
-def _check_row(path: Path, row: dict[str, Any], figures: tuple[str, ...], words: tuple[str, ...]) -> None:
+def _rows(path: Path, result: Json, name: str) -> list[Json]:
+    rows = result.get(name)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path}/result.json is damaged: it has no {name}.")
+    return rows
+
+
+def _check_row(path: Path, row: Json, figures: tuple[str, ...], words: tuple[str, ...]) -> None:
     wrong = [name for name in figures if not is_number(row.get(name))]
     defined = ("compliance", "compliance_error", "kept")  # all of them, or without a repair none
     if any(row.get(name, "missing") is not None for name in defined):
@@ -237,7 +231,7 @@ def _check_row(path: Path, row: dict[str, Any], figures: tuple[str, ...], words:
         raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")
 
 
-def missing_events(kind: str, result: dict[str, Any] | None, events: list[dict[str, Any]]) -> str:
+def missing_events(kind: str, result: Json | None, events: list[Json]) -> str:
     """What the events of a finished run lack, in words; empty if they are complete."""
     if result is None:
         return ""
@@ -254,7 +248,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf
 
 
-def read_events(path: Path) -> list[dict[str, Any]]:
+def read_events(path: Path) -> list[Json]:
     """Events of the run in ``path``; a last line that was cut off is left out."""
     try:
         lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
@@ -263,19 +257,20 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError):
         raise UserError(f"{path}/events.jsonl is damaged.") from None
     events = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines, 1):
         try:
-            events.append(parse_json(line))
+            event = parse_json(line)
         except ValueError:
-            if number < len(lines) - 1:
-                raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.") from None
-            continue
-        if not isinstance(events[-1], dict):
-            raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.")
+            event = None
+            if number == len(lines):
+                break
+        if not isinstance(event, dict):
+            raise UserError(f"{path}/events.jsonl is damaged in line {number}.")
+        events.append(event)
     return events
 
 
-def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: Json) -> None:
     """Writes named arrays and a JSON object into one safetensors file, atomically."""
     try:
         write_atomically(path, tensor_bytes(arrays, meta))
@@ -283,14 +278,14 @@ def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any
         raise UserError(f"{path}: cannot be written ({error.strerror}).") from None
 
 
-def tensor_bytes(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> bytes:
+def tensor_bytes(arrays: dict[str, np.ndarray], meta: Json) -> bytes:
     """The content of a file of :func:`write_tensors`."""
     plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     content: bytes = save(plain, {"meta": json.dumps(meta)})
     return content
 
 
-def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], Json]:
     """Arrays and JSON object of a file of :func:`write_tensors`."""
     try:
         with safe_open(str(path), framework="numpy") as file:
@@ -318,11 +313,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def new_run_directory(name: str) -> Path:
     """A directory under runs/ that does not exist yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    for number in range(1000):
-        path = Path("runs") / (f"{stamp}-{name}" + (f"-{number}" if number else ""))
-        if not path.exists():
-            return path
-    raise FileExistsError(f"runs/{stamp}-{name}")
+    paths = (Path("runs") / (f"{stamp}-{name}" + (f"-{number}" if number else "")) for number in count())
+    return next(path for path in paths if not path.exists())
 
 
 @cache
@@ -331,14 +323,14 @@ def versions() -> dict[str, str]:
     from importlib.metadata import version
 
     names = ("numpy", "numba", "torch", "gymnasium", "safetensors", "botorch", "gpytorch")
-    return {"workflow_rl": VERSION, "python": platform.python_version()} | {n: version(n) for n in names}
+    return {"workflow_rl": settings.VERSION, "python": platform.python_version()} | {n: version(n) for n in names}
 
 
 @cache
 def commit() -> str:
     """Commit of the source, where it is a git checkout."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

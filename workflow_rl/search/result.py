@@ -17,7 +17,7 @@ from workflow_rl.search.finalists import LENGTHS, Finished, Verdict, settle
 from workflow_rl.search.ranking import Evaluated, Posterior, Ranked
 from workflow_rl.training.collectors import Stream
 from workflow_rl.training.evaluation import FreshGames, evaluate_workflow_policy
-from workflow_rl.training.trainer import base_config
+from workflow_rl.training.train_task import base_config
 
 SEED_OF_DEFENDER = 43  # purpose: fresh games, for the policy was chosen by its return
 

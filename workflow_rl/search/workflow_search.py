@@ -50,7 +50,7 @@ from workflow_rl.search.strategies import make_search
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.limits import taken_types
-from workflow_rl.training.trainer import base_config
+from workflow_rl.training.train_task import base_config
 from workflow_rl.training.workflow import unit_types
 
 SECONDS_BETWEEN_TICKS = 0.5

@@ -10,9 +10,11 @@ and likewise the value loss needs only the number and the sum of the returns of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.training.compliance import EPISODE_DTYPE
@@ -171,3 +173,33 @@ class ParallelTrajectoryBuffer:
         total: np.ndarray = np.zeros(self.n_rows, dtype)
         squares = add_sums(self.batch.rows, self.batch.actions, advantages, returns, plus, minus, taken, total)
         return Sums(plus, minus, taken, total, squares)
+
+
+@dataclass
+class ReducedBatch:
+    """A batch as sums over distinct inputs, and over the distinct pairs of input and action."""
+
+    inputs: torch.Tensor  # (rows, n_in)
+    pairs: torch.Tensor  # (n_pairs,): row * n_actions + action
+    plus: torch.Tensor  # (n_pairs,): sum of positive advantages
+    minus: torch.Tensor  # (n_pairs,): sum of negative advantages
+    taken: torch.Tensor  # (n_pairs,): number of transitions
+    number: torch.Tensor  # (rows,): number of transitions
+    returns: torch.Tensor  # (rows,): sum of returns
+    squares: float
+    size: int
+    taught: torch.Tensor  # (rows,): the expert's action
+    old: torch.Tensor | None = None  # (n_pairs,): log-probabilities under the policy that played
+
+
+@dataclass
+class SampledBatch:
+    """A batch transition by transition."""
+
+    inputs: torch.Tensor  # (size, n_in)
+    actions: torch.Tensor
+    advantages: torch.Tensor
+    returns: torch.Tensor
+    size: int
+    taught: torch.Tensor  # (size,)
+    old: torch.Tensor | None = None  # (size,)

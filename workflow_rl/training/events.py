@@ -6,7 +6,18 @@ from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import Any
 
-from workflow_rl.training.ppo import UpdateStats
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """What an update did; policy and value loss, entropy, KL and clip fraction are those of its last epoch."""
+
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    clip_fraction: float
+    distinct_inputs: int
+    fast: bool
 
 
 @dataclass(frozen=True)

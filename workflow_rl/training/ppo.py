@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,56 +16,14 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import View
 from workflow_rl.training.actor import unpack_inputs
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
-from workflow_rl.training.buffer import ParallelTrajectoryBuffer
+from workflow_rl.training.buffer import ParallelTrajectoryBuffer, ReducedBatch, SampledBatch
 from workflow_rl.training.compliance import make_guard
+from workflow_rl.training.events import UpdateStats
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
 CHUNK = 4000  # rows per forward and backward pass of the plain path: stays in the cache
 IMITATION_SPEED = 3.0  # learning rate of imitation, in learning rates: its gradient has no noise
 FAST_SHARE = 0.5  # the fast path pays while distinct inputs are fewer than this share of the transitions
-
-
-@dataclass(frozen=True)
-class UpdateStats:
-    """What an update did; policy and value loss, entropy, KL and clip fraction are those of its last epoch."""
-
-    policy_loss: float
-    value_loss: float
-    entropy: float
-    kl: float
-    clip_fraction: float
-    distinct_inputs: int
-    fast: bool
-
-
-@dataclass
-class _Reduced:
-    """A batch as sums over distinct inputs, and over the distinct pairs of input and action."""
-
-    inputs: torch.Tensor  # (rows, n_in)
-    pairs: torch.Tensor  # (n_pairs,): row * n_actions + action
-    plus: torch.Tensor  # (n_pairs,): sum of positive advantages
-    minus: torch.Tensor  # (n_pairs,): sum of negative advantages
-    taken: torch.Tensor  # (n_pairs,): number of transitions
-    number: torch.Tensor  # (rows,): number of transitions
-    returns: torch.Tensor  # (rows,): sum of returns
-    squares: float
-    size: int
-    taught: torch.Tensor  # (rows,): the expert's action
-    old: torch.Tensor | None = None  # (n_pairs,): log-probabilities under the policy that played
-
-
-@dataclass
-class _Samples:
-    """A batch transition by transition."""
-
-    inputs: torch.Tensor  # (size, n_in)
-    actions: torch.Tensor
-    advantages: torch.Tensor
-    returns: torch.Tensor
-    size: int
-    taught: torch.Tensor  # (size,)
-    old: torch.Tensor | None = None  # (size,)
 
 
 class ParallelOrderConditionedPPO:
@@ -124,14 +82,14 @@ class ParallelOrderConditionedPPO:
     ) -> UpdateStats:
         """Learns from one batch: returns and advantages once, then the epochs.
 
-        The *fast* path computes the network once per distinct input and the loss from sums (buffer.py), the *plain* one
-        computes both for every transition. The gradient is the same.
+        The *fast* path evaluates the actor-critic once per distinct input and computes the loss from sums (buffer.py);
+        the *plain* path does both for every transition. The gradient is the same.
 
         Args:
             buffer: the batch.
             last_keys: inputs after the batch; (n_envs, n_words).
             progress: how much of the training is over, 0 to 1, for annealing.
-            imitate: make the expert's actions more likely, whatever came of them; the critic learns as ever.
+            imitate: make the expert's actions more likely, whatever their returns; the critic learns as usual.
         """
         advantages, returns = self._targets(buffer, last_keys)
         fast = self._take_fast_path(buffer)
@@ -195,7 +153,7 @@ class ParallelOrderConditionedPPO:
                 value: Any = torch.from_numpy(array.copy()).to(self.device) if array.ndim else array.item()
                 kept.setdefault(int(number), (kind, {}))[1][item] = value
         for _, (kind, values) in sorted(kept.items(), key=lambda entry: entry[0]):
-            self.recent.append(_Reduced(**values) if kind == "_Reduced" else _Samples(**values))
+            self.recent.append(ReducedBatch(**values) if "Reduced" in kind else SampledBatch(**values))
 
     def _take_fast_path(self, buffer: ParallelTrajectoryBuffer) -> bool:
         if self.config.path != "auto":
@@ -229,7 +187,7 @@ class ParallelOrderConditionedPPO:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-7)
         return advantages, returns
 
-    def _reduce(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> _Reduced:
+    def _reduce(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> ReducedBatch:
         dtype = np.float64 if self.dtype == torch.float64 else np.float32
         sums = buffer.sums(advantages, returns, dtype)
         pairs = np.flatnonzero(sums.taken)
@@ -238,9 +196,9 @@ class ParallelOrderConditionedPPO:
         index, plus, minus, taken, number, total = (torch.from_numpy(array).to(self.device) for array in arrays)
         inputs, size = self._inputs(buffer.keys), buffer.batch.rows.size
         taught = torch.from_numpy(buffer.inputs.taught[: buffer.n_rows].astype(np.int64)).to(self.device)
-        return _Reduced(inputs, index, plus, minus, taken, number, total, sums.squares, size, taught)
+        return ReducedBatch(inputs, index, plus, minus, taken, number, total, sums.squares, size, taught)
 
-    def _samples(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> _Samples:
+    def _samples(self, buffer: ParallelTrajectoryBuffer, advantages: np.ndarray, returns: np.ndarray) -> SampledBatch:
         def tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
             return torch.from_numpy(np.ascontiguousarray(array.ravel())).to(self.device, dtype)
 
@@ -248,12 +206,12 @@ class ParallelOrderConditionedPPO:
         inputs = self._inputs(buffer.keys[buffer.batch.rows.ravel()])
         taught = tensor(buffer.inputs.taught[buffer.batch.rows], torch.int64)
         targets = tensor(advantages, self.dtype), tensor(returns, self.dtype)
-        return _Samples(inputs, actions, *targets, len(actions), taught)
+        return SampledBatch(inputs, actions, *targets, len(actions), taught)
 
-    def _learn(self, data: _Reduced | _Samples, entropy: float, imitate: bool) -> dict[str, float]:
+    def _learn(self, data: ReducedBatch | SampledBatch, entropy: float, imitate: bool) -> dict[str, float]:
         """All epochs on a batch, and on recent ones if they are kept; returns the figures of the last gradient."""
         stats: dict[str, float] = {}
-        if isinstance(data, _Samples):
+        if isinstance(data, SampledBatch):
             self._remember_policy(data)
         share = 1.0 / (1 + len(self.recent))
         for epoch in range(self.config.epochs):
@@ -269,20 +227,20 @@ class ParallelOrderConditionedPPO:
                 self.optimizer.step()
         return stats
 
-    def _parts(self, data: _Reduced | _Samples, epoch: int) -> list[_Reduced | _Samples]:
+    def _parts(self, data: ReducedBatch | SampledBatch, epoch: int) -> list[ReducedBatch | SampledBatch]:
         """The whole batch, or shuffled minibatches of it."""
-        if not self.config.minibatch or isinstance(data, _Reduced):
+        if not self.config.minibatch or isinstance(data, ReducedBatch):
             return [data]
         order = np.random.default_rng([self.config.seed, self.updates, epoch]).permutation(data.size)
-        parts: list[_Reduced | _Samples] = []
+        parts: list[ReducedBatch | SampledBatch] = []
         for start in range(0, data.size, self.config.minibatch):
             rows = torch.from_numpy(order[start : start + self.config.minibatch]).to(self.device)
             arrays = (data.inputs[rows], data.actions[rows], data.advantages[rows], data.returns[rows])
             old = None if data.old is None else data.old[rows]
-            parts.append(_Samples(*arrays, size=len(rows), taught=data.taught[rows], old=old))
+            parts.append(SampledBatch(*arrays, size=len(rows), taught=data.taught[rows], old=old))
         return parts
 
-    def _remember_policy(self, data: _Samples) -> None:
+    def _remember_policy(self, data: SampledBatch) -> None:
         """Log-probabilities of the actions under the policy that played them."""
         with torch.no_grad():
             parts = [
@@ -292,17 +250,17 @@ class ParallelOrderConditionedPPO:
         data.old = torch.cat(parts)
 
     def _backward(
-        self, data: _Reduced | _Samples, entropy: float, imitate: bool, share: float, with_stats: bool
+        self, data: ReducedBatch | SampledBatch, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
         """Adds the gradient of the loss times ``share``; figures of the loss if wanted."""
-        if isinstance(data, _Reduced):
+        if isinstance(data, ReducedBatch):
             return self._backward_reduced(data, entropy, imitate, share, with_stats)
         return self._backward_samples(data, entropy, imitate, share, with_stats)
 
     def _backward_reduced(
-        self, data: _Reduced, entropy: float, imitate: bool, share: float, with_stats: bool
+        self, data: ReducedBatch, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
-        """The fast path: the derivative by log-probabilities and values is written down, the network does the rest."""
+        """The fast path: the derivative by log-probabilities and values is written down, autograd does the rest."""
         logits, values = self.net(data.inputs)
         logp = torch.log_softmax(logits, -1)
         with torch.no_grad():
@@ -327,7 +285,7 @@ class ParallelOrderConditionedPPO:
         return stats
 
     def _reduced_stats(
-        self, data: _Reduced, ratio: torch.Tensor, logp: torch.Tensor, values: torch.Tensor
+        self, data: ReducedBatch, ratio: torch.Tensor, logp: torch.Tensor, values: torch.Tensor
     ) -> dict[str, float]:
         low, high = 1 - self.config.clip, 1 + self.config.clip
         gain = ratio.clamp(max=high) * data.plus + ratio.clamp(min=low) * data.minus
@@ -341,9 +299,9 @@ class ParallelOrderConditionedPPO:
         return _named(figures, data.size)
 
     def _backward_samples(
-        self, data: _Samples, entropy: float, imitate: bool, share: float, with_stats: bool
+        self, data: SampledBatch, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
-        """The plain path: every transition through the network, in chunks whose gradients add up."""
+        """The plain path: every transition through the actor-critic, in chunks whose gradients add up."""
         assert data.old is not None
         total = torch.zeros(len(FIGURES), dtype=self.dtype, device=self.device)
         arrays = (data.inputs, data.actions, data.advantages, data.returns, data.old, data.taught)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -70,3 +71,12 @@ def _warm_start(config: TrainConfig, network: Network) -> PolicyFile:
         kinds = "none, general, or the path of a run or policy file"
         raise UserError(f"unknown warm_start {config.warm_start!r}; allowed: {kinds}.")
     return load_policy(path, network)
+
+
+def base_config(config: TrainConfig) -> TrainConfig:
+    """Settings of the base of a warm start: a general policy of the native engine, with much chance left in it."""
+    return replace(
+        config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
+        minibatch=0, entropy=0.01, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
+        max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from workflow_rl.training.events import StopReason, UpdateEvent, WorkflowResult
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy, save_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO, choose_device
+from workflow_rl.training.train_task import base_config
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
 PHASES = [BASE, MAIN]
@@ -101,26 +102,19 @@ class Training:
         if self.config.kept_target and kept is not None:
             self.multiplier = held(self.multiplier, kept, self.config.kept_target, self.config.alignment_lambda)
         return UpdateEvent(
-            phase=self.phase,
-            update=self.update,
+            phase=self.phase, update=self.update,
             episodes=int(self.update * self.config.batch // self.config.max_steps),
-            mean_return=_mean(episodes["total"]),
-            alignment=_mean(episodes["alignment"]),
+            mean_return=_mean(episodes["total"]), alignment=_mean(episodes["alignment"]),
             total=_mean(episodes["total"] + episodes["alignment"]),
-            compliance=self.compliance() if self.config.conditioned else None,
-            kept=kept,
-            repairs=_mean(episodes["repairs"]),
-            idle_fixes=_mean(episodes["idle"]),
-            violations=int(self.collector.violations.sum()),
-            violations_by_pair=self._violations_by_pair(),
-            stats=stats,
-            seconds_collect=collected - start,
-            seconds_update=end - collected,
+            compliance=self.compliance() if self.config.conditioned else None, kept=kept,
+            repairs=_mean(episodes["repairs"]), idle_fixes=_mean(episodes["idle"]),
+            violations=int(self.collector.violations.sum()), violations_by_pair=self._violations_by_pair(),
+            stats=stats, seconds_collect=collected - start, seconds_update=end - collected,
             transitions_per_s=self.config.batch / (end - start),
             cpu_share=(time.process_time() - cpu) / (end - start),
             memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             gpu_memory_mb=torch.cuda.max_memory_allocated() / 2**20 if self.ppo.device.type == "cuda" else None,
-        )
+        )  # fmt: skip
 
     def _strength(self) -> float:
         """Strength of the alignment reward in the batch to come."""
@@ -171,7 +165,7 @@ class Training:
         if compliance is None or compliance < config.compliance_threshold:
             return False
         n_episodes = UNIVERSAL_EPISODES if config.universal else config.n_eval_episodes
-        return self._confirm(n_episodes).follows(config.compliance_threshold)
+        return self.evaluate(n_episodes, (CONFIRMATION, self.update)).follows(config.compliance_threshold)
 
     def evaluate(self, n_episodes: int, purpose: tuple[int, ...], greedy: bool = False) -> Evaluation:
         """Fresh episodes, whose chance depends on the seed and the purpose."""
@@ -183,10 +177,6 @@ class Training:
     def close(self) -> None:
         """Ends the environments' processes, if they have any."""
         self.collector.close()
-
-    def _confirm(self, n_episodes: int) -> Evaluation:
-        """Episodes that are other ones after each update."""
-        return self.evaluate(n_episodes, (CONFIRMATION, self.update))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state as plain arrays."""
@@ -203,12 +193,9 @@ class Training:
     def counters(self) -> dict[str, Any]:
         """Counters for the checkpoint."""
         return {
-            "phase": self.phase,
-            "update": self.update,
-            "best": str(self.best),
-            "since_best": self.since_best,
+            "phase": self.phase, "update": self.update, "best": str(self.best), "since_best": self.since_best,
             "multiplier": self.multiplier,
-        }
+        }  # fmt: skip
 
 
 def _mean(values: np.ndarray) -> float | None:
@@ -258,9 +245,10 @@ class _Start:
 
     def training(self, phase: str = MAIN, net: OrderConditionedActorCritic | None = None) -> Training:
         """One phase; a neural net of an earlier one is widened for the workflow's code."""
+        config = self.config if phase == MAIN else base_config(self.config)
         if net is not None:
             net = net.widened(workflow_codes(workflows_of(self.config, self.network)).shape[1])
-        return Training(_phase_config(self.config, phase), phase, net, self.teacher, self.network)
+        return Training(config, phase, net, self.teacher, self.network)
 
     def resumed(self) -> Training:
         """The training where it stands: at the run's checkpoint or at its beginning."""
@@ -310,19 +298,6 @@ def _train(start: _Start, say: Say, stack: ExitStack) -> tuple[Training, StopRea
         elif reason is None and training.update % start.config.checkpoint_updates == 0:
             _checkpoint(run, training)  # not at the end: one killed in the evaluation makes its last updates again
     return training, reason, seconds
-
-
-def _phase_config(config: TrainConfig, phase: str) -> TrainConfig:
-    return config if phase == MAIN else base_config(config)
-
-
-def base_config(config: TrainConfig) -> TrainConfig:
-    """Settings of the base of a warm start: a general policy of the native engine, with much chance left in it."""
-    return replace(
-        config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
-        minibatch=0, entropy=0.01, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
-        max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
-    )  # fmt: skip
 
 
 def _checkpoint(run: Run[TrainConfig] | None, training: Training) -> None:
