@@ -30,9 +30,9 @@ def constant(file: str, name: str) -> Any:
     raise AssertionError(f"{file} has no constant {name}")
 
 
-SCENARIO = load_network()
-N_ORDERS = factorial(len(SCENARIO.unit_types))
-N_DECOY_ACTIONS = len(SCENARIO.decoys) * N_HOSTS
+NETWORK = load_network()
+N_ORDERS = factorial(len(NETWORK.unit_types))
+N_DECOY_ACTIONS = len(NETWORK.decoys) * N_HOSTS
 SHORT, MIDDLE, LONG = CHALLENGE_LENGTHS
 THRESHOLD = f"{100 * TrainConfig.compliance_threshold:.0f} %"
 N_EVALUATED = f"{TrainConfig.n_eval_episodes:,}"
@@ -44,7 +44,6 @@ ROUNDS_FROM = 2 * constant(
 N_WATCHED = constant("workflow_rl/report/story.py", "N_EPISODES")
 GAMES_OF_STUDY = 2000  # tests/test_numbers.py would not excuse another: baselines.py, `games`
 N_SAMPLES = sum(len(np.load(path)["n_steps"]) for path in DATA.glob("sample-*.npz"))
-PPO_TRIED = "the setting that was tried, in benchmarks/champion.py ppo"
 THROWN_AWAY = "a setting of an experiment that was not kept"
 THE_GAME, THE_ORDERS, THE_PROTOCOL = "a rule of the game", "all orders of the unit types", "lengths of the challenge"
 A_SETTING, STORAGE = "a default setting", "a width in memory"
@@ -97,13 +96,11 @@ DEFINITIONS = {
         f"{N_DECOY_ACTIONS} decoy actions by {N_HOSTS}": THE_GAME,
         "cost 0.1 a step": THE_GAME,
         f"for {LONGEST_IDLE} steps": "a limit of a rule of the expert",
-        "plays 10,000 games": "n_games of improve.py",
+        "plays 10,000 games": "n_games of paired_games.py",
         f"{constant('workflow_rl/defenders/paired_games.py', 'KEPT')} of the true states": A_SETTING,
         f"up to {SHORT}, twice up to {MIDDLE}, once up to {LONG}": THE_PROTOCOL,
         f"two layers of {make_config('champion').hidden}": A_SETTING,
         f"{make_config('champion').imitate_updates} batches": A_SETTING,
-        "discount 0.98, `gae_lambda` 0.9": PPO_TRIED,
-        "batches of 225,000 transitions": PPO_TRIED,
     },
     "docs/cluster.md": {
         f"every {constant('workflow_rl/search/ray_executor.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,
@@ -154,7 +151,7 @@ DEFINITIONS = {
         "1 in 30,000": "CybORG draws process ids from 1 to 32767",
         f"Hosts 0..{N_HOSTS - 1}": "the trace format",
         f"{OBSERVATION_BITS} observation bits": "the trace format",
-        f"0..{SCENARIO.n_actions - 1}": "the trace format",
+        f"0..{NETWORK.n_actions - 1}": "the trace format",
         f"(E, T, {N_HOSTS})": "the trace format",
         f"bits {', '.join(map(str, TRACE_PORTS))}; bit {TRACE_SCANNED_BIT}:": "the trace format",
     },
