@@ -40,7 +40,7 @@ MOST_UPDATES = TrainConfig.max_episodes  # an update is an episode of each envir
 MOST_FITTED = constant("workflow_rl/search/gp.py", "MOST_FITTED")
 ROUNDS_FROM = 2 * constant(
     "workflow_rl/search/workflow_search.py", "ROUNDS"
-)  # with fewer under way a round is one suggestion
+)  # with fewer in flight a round is one suggestion
 N_WATCHED = constant("workflow_rl/report/story.py", "N_EPISODES")
 GAMES_OF_STUDY = 2000  # tests/test_numbers.py would not excuse another: baselines.py, `games`
 N_SAMPLES = sum(len(np.load(path)["n_steps"]) for path in DATA.glob("sample-*.npz"))
@@ -88,8 +88,8 @@ DEFINITIONS = {
     "CHANGELOG.md": {
         "0.1.0": "our version",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
-        f"{ROUNDS_FROM} evaluations under way": "from here on a round has two suggestions",
-        f"more than {MOST_FITTED} evaluations an evenly spread {MOST_FITTED}": A_SETTING,
+        f"{ROUNDS_FROM} evaluations in flight": "from here on a round has two suggestions",
+        f"more than {MOST_FITTED} evaluations an evenly spread subset of {MOST_FITTED}": A_SETTING,
     },
     "docs/champion.md": {
         f"{N_BITS} zeros and ones": "size of the memory",
@@ -127,7 +127,7 @@ DEFINITIONS = {
     "docs/decisions/0012-time-limit.md": {f"`gae_lambda` {make_config().gae_lambda}": A_SETTING},
     "docs/decisions/0013-repairs.md": {
         f"strength is {TrainConfig.alignment_lambda:.0f}": A_SETTING,
-        "with 40 red": THROWN_AWAY,
+        "With 40, the policy": THROWN_AWAY,
     },
     "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of three and of four unit types"},
     "docs/incidents.md": {
