@@ -30,9 +30,9 @@ def constant(file: str, name: str) -> Any:
     raise AssertionError(f"{file} has no constant {name}")
 
 
-SCENARIO = load_network()
-N_ORDERS = factorial(len(SCENARIO.unit_types))
-N_DECOY_ACTIONS = len(SCENARIO.decoys) * N_HOSTS
+NETWORK = load_network()
+N_ORDERS = factorial(len(NETWORK.unit_types))
+N_DECOY_ACTIONS = len(NETWORK.decoys) * N_HOSTS
 SHORT, MIDDLE, LONG = CHALLENGE_LENGTHS
 THRESHOLD = f"{100 * TrainConfig.compliance_threshold:.0f} %"
 N_EVALUATED = f"{TrainConfig.n_eval_episodes:,}"
@@ -40,11 +40,10 @@ MOST_UPDATES = TrainConfig.max_episodes  # an update is an episode of each envir
 MOST_FITTED = constant("workflow_rl/search/gp.py", "MOST_FITTED")
 ROUNDS_FROM = 2 * constant(
     "workflow_rl/search/workflow_search.py", "ROUNDS"
-)  # with fewer under way a round is one suggestion
+)  # with fewer in flight a round is one suggestion
 N_WATCHED = constant("workflow_rl/report/story.py", "N_EPISODES")
 GAMES_OF_STUDY = 2000  # tests/test_numbers.py would not excuse another: baselines.py, `games`
 N_SAMPLES = sum(len(np.load(path)["n_steps"]) for path in DATA.glob("sample-*.npz"))
-PPO_TRIED = "the setting that was tried, in benchmarks/champion.py ppo"
 THROWN_AWAY = "a setting of an experiment that was not kept"
 THE_GAME, THE_ORDERS, THE_PROTOCOL = "a rule of the game", "all orders of the unit types", "lengths of the challenge"
 A_SETTING, STORAGE = "a default setting", "a width in memory"
@@ -89,21 +88,19 @@ DEFINITIONS = {
     "CHANGELOG.md": {
         "0.1.0": "our version",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
-        f"{ROUNDS_FROM} evaluations under way": "from here on a round has two suggestions",
-        f"more than {MOST_FITTED} evaluations an evenly spread {MOST_FITTED}": A_SETTING,
+        f"{ROUNDS_FROM} evaluations in flight": "from here on a round has two suggestions",
+        f"more than {MOST_FITTED} evaluations an evenly spread subset of {MOST_FITTED}": A_SETTING,
     },
     "docs/champion.md": {
         f"{N_BITS} zeros and ones": "size of the memory",
         f"{N_DECOY_ACTIONS} decoy actions by {N_HOSTS}": THE_GAME,
         "cost 0.1 a step": THE_GAME,
         f"for {LONGEST_IDLE} steps": "a limit of a rule of the expert",
-        "plays 10,000 games": "n_games of improve.py",
+        "plays 10,000 games": "n_games of paired_games.py",
         f"{constant('workflow_rl/defenders/paired_games.py', 'KEPT')} of the true states": A_SETTING,
         f"up to {SHORT}, twice up to {MIDDLE}, once up to {LONG}": THE_PROTOCOL,
         f"two layers of {make_config('champion').hidden}": A_SETTING,
         f"{make_config('champion').imitate_updates} batches": A_SETTING,
-        "discount 0.98, `gae_lambda` 0.9": PPO_TRIED,
-        "batches of 225,000 transitions": PPO_TRIED,
     },
     "docs/cluster.md": {
         f"every {constant('workflow_rl/search/ray_executor.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,
@@ -130,7 +127,7 @@ DEFINITIONS = {
     "docs/decisions/0012-time-limit.md": {f"`gae_lambda` {make_config().gae_lambda}": A_SETTING},
     "docs/decisions/0013-repairs.md": {
         f"strength is {TrainConfig.alignment_lambda:.0f}": A_SETTING,
-        "with 40 red": THROWN_AWAY,
+        "With 40, the policy": THROWN_AWAY,
     },
     "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of three and of four unit types"},
     "docs/incidents.md": {
@@ -154,7 +151,7 @@ DEFINITIONS = {
         "1 in 30,000": "CybORG draws process ids from 1 to 32767",
         f"Hosts 0..{N_HOSTS - 1}": "the trace format",
         f"{OBSERVATION_BITS} observation bits": "the trace format",
-        f"0..{SCENARIO.n_actions - 1}": "the trace format",
+        f"0..{NETWORK.n_actions - 1}": "the trace format",
         f"(E, T, {N_HOSTS})": "the trace format",
         f"bits {', '.join(map(str, TRACE_PORTS))}; bit {TRACE_SCANNED_BIT}:": "the trace format",
     },

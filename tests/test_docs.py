@@ -150,6 +150,42 @@ def test_no_document_has_a_place_that_was_to_be_filled_in_later() -> None:
         assert not found, f"{path.relative_to(ROOT)}: {found}"
 
 
+MOST_COLUMNS = 120
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+BINDING = re.compile(r"<!--.*?-->", re.DOTALL)
+ONE_LINK = re.compile(r"[> ]*(?:[*-] |\d+\. )?!?\[[^\]]*\]\([^)]*\)[.,:;]?")
+
+
+def long_lines(text: str) -> list[str]:
+    """Lines of text that are too long; tables, code, headings, bindings of numbers and single links may be."""
+    lines = BINDING.sub("", FENCED.sub("", text)).splitlines()
+    return [
+        line
+        for line in lines
+        if len(line) > MOST_COLUMNS and not line.lstrip("> ").startswith(("|", "#")) and not ONE_LINK.fullmatch(line)
+    ]
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_paragraph_line_of_a_document_is_longer_than_120_characters(path: Path) -> None:
+    assert long_lines(path.read_text("utf-8")) == []
+
+
+WORDS = "word " * 30
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (WORDS, True), (f"* {WORDS}", True), (f"1. {WORDS}", True), (f"> {WORDS}", True), (f"[a](b) {WORDS}", True),
+        (f"| {WORDS} |", False), (f"# {WORDS}", False), (f"```text\n{WORDS}\n```", False), (f"<!-- {WORDS} -->", False),
+        (f"* [{WORDS}](there)", False), (f"![{WORDS}](there)", False), ("word " * 24, False),
+    ],
+)  # fmt: skip
+def test_a_long_line_is_found_in_text_alone(text: str, found: bool) -> None:
+    assert bool(long_lines(text)) is found
+
+
 def test_every_known_command_is_still_shown() -> None:
     shown = [command for _, text in blocks("bash") for command in commands(text)]
     for known in ELSEWHERE:
