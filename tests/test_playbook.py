@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import DATA
-from tests.helpers import assert_refused, run, run_json
-from workflow_rl.defenders.playbook import PURPOSE, _orders, _pairs, read_playbook
+from tests.helpers import assert_refused, games, run, run_json
+from workflow_rl.defenders.playbook import PURPOSE, Pair, _orders, _pairs, read_playbook
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
@@ -23,8 +23,8 @@ def test_pairs_count_what_was_repaired_while_the_other_was_held() -> None:
     counts = np.zeros((3, 8), int)
     counts[0, 0b011], counts[1, 0b011], counts[1, 0b010] = 5, 2, 1
     found = _pairs(counts, ("a", "b", "c"))
-    assert found[0] == {"first": "a", "then": "b", "times": 5, "reversed": 2}
-    assert [(pair["times"], pair["reversed"]) for pair in found[1:]] == [(0, 0), (0, 0)]
+    assert found[0] == Pair("a", "b", 5, 2)
+    assert [(pair.times, pair.reversed) for pair in found[1:]] == [(0, 0), (0, 0)]
 
 
 def test_an_order_is_broken_where_something_of_higher_priority_was_held() -> None:
@@ -44,7 +44,7 @@ def test_an_order_is_broken_where_something_of_higher_priority_was_held() -> Non
 def test_the_figures_of_an_order_are_those_of_compliance(takeover: str) -> None:
     """The same games judged order by order in the other place where repairs are counted."""
     blue, n = reference_policy("reactive-remove"), 40
-    book = read_playbook(blue, "bline", takeover=takeover, n_episodes=n, seed=3)
+    book = read_playbook(blue, games("bline", takeover=takeover), n, seed=3)
     envs = CageVectorEnv(n, max_steps=None, takeover=takeover)
     workflows = all_workflows()[::13]
     seeds = np.random.SeedSequence([3, RED_AGENTS.index("bline"), PURPOSE]).generate_state(n, np.uint64)
@@ -56,10 +56,10 @@ def test_the_figures_of_an_order_are_those_of_compliance(takeover: str) -> None:
         total += rewards
         for judge in judges:
             judge.update(infos["fixed_unit_type"], infos["repaired_unit_type"], infos["compromised_before"])
-    assert book["mean_return"] == pytest.approx(total.mean())
+    assert book.mean_return == pytest.approx(total.mean())
     for workflow, judge in zip(workflows, judges, strict=True):
         assert judge.episodes.dtype == EPISODE_DTYPE
-        assert Obedience.read(book["orders"][str(workflow)]) == Obedience.of(judge.episodes)
+        assert book.orders[str(workflow)] == Obedience.of(judge.episodes)
 
 
 def test_the_champion_repairs_enterprise_before_user_and_keeps_the_orders_that_say_so() -> None:
@@ -76,8 +76,8 @@ def test_the_champion_repairs_enterprise_before_user_and_keeps_the_orders_that_s
 
 
 def test_any_callable_has_a_playbook_and_bad_input_is_refused() -> None:
-    asleep = read_playbook(lambda packed, _: np.zeros(len(packed), int), "meander", n_episodes=5, takeover="40")
-    assert (asleep["repairs"], asleep["kept"]) == (0.0, [])
+    asleep = read_playbook(lambda packed, _: np.zeros(len(packed), int), games("meander", takeover="40"), 5)
+    assert (asleep.repairs, asleep.kept) == (0.0, [])
     assert_refused(run("playbook", "nobody"), "unknown policy 'nobody'")
     assert_refused(run("playbook", "expert", "--workflow", ORDER), "it takes no workflow")
     assert_refused(run("playbook", "champion", "--workflow", ORDER), "the policy follows no workflow")

@@ -21,9 +21,14 @@ def playbook(
     as_json: Json = False,
 ) -> None:
     """Reads out a defender's own playbook: which unit types it repairs before which, and the orders it so keeps."""
+    from dataclasses import asdict
+
+    from workflow_rl.config import CHALLENGE_LENGTHS
     from workflow_rl.defenders.names import blue_named, check_workflow, edition_of, takeover_of
     from workflow_rl.defenders.playbook import read_playbook
     from workflow_rl.engine.network import parse_red_agents
+    from workflow_rl.engine.network_file import load_network
+    from workflow_rl.envs.game import Games
 
     check_workflow(policy, workflow)
     rules, after = edition_of(policy, edition), takeover_of(policy, takeover)
@@ -31,6 +36,7 @@ def playbook(
     found = []
     with progress("playbook", episodes * len(reds)) as advance:
         for red in reds:
-            found.append(read_playbook(blue, red, rules, after, episodes, seed))
+            games = Games(load_network(), red, rules, max(CHALLENGE_LENGTHS), after)
+            found.append(asdict(read_playbook(blue, games, episodes, seed)))
             advance(episodes)
     show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found))

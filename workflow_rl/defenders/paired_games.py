@@ -88,31 +88,6 @@ def count_situations(
 
 
 @compiled
-def keep_states(
-    states: np.ndarray, tables: np.ndarray, memory: np.ndarray, leaderboard: bool, exceptions: Exceptions,
-    slots: np.ndarray, keys: np.ndarray, seen: np.ndarray, kept: np.ndarray, memories: np.ndarray,
-) -> None:  # fmt: skip
-    """Plays a game in each environment and keeps true states of the situations in ``keys``, evenly from all games."""
-    t, m, key = tables[0], memory[0], np.zeros(N_WORDS, np.int64)
-    for i in range(states.shape[0]):
-        s = states[i]
-        reset_one(s, t)
-        forget(m)
-        for step in range(N_STEPS):
-            write_bits(m, key)
-            row = slots[find(slots, keys, key)]
-            if row != EMPTY:
-                place = seen[row]
-                seen[row] += 1
-                if place >= KEPT:  # each state of the situation is kept with the same chance
-                    place = wide(mix(s.rng ^ word(step)) >> word(1)) % seen[row]
-                if place < KEPT:
-                    kept[row, place] = s
-                    memories[row, place] = m
-            step_taught(s, t, m, key, leaderboard, exceptions)
-
-
-@compiled
 def play_on(
     s: State, t: Tables, m: Memory, first: int, leaderboard: bool, exceptions: Exceptions, weights: np.ndarray,
     key: np.ndarray,
@@ -140,6 +115,28 @@ class Question(NamedTuple):
     kept: np.ndarray  # (n, KEPT): true states
     memories: np.ndarray  # (n, KEPT)
     seed: int
+
+
+@compiled
+def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exceptions) -> None:
+    """Plays a game in each environment and keeps true states of the situations in ``wanted``, evenly from all games."""
+    t, m, key = q.tables[0], memory[0], np.zeros(N_WORDS, np.int64)
+    for i in range(states.shape[0]):
+        s = states[i]
+        reset_one(s, t)
+        forget(m)
+        for step in range(N_STEPS):
+            write_bits(m, key)
+            row = wanted.slots[find(wanted.slots, wanted.keys, key)]
+            if row != EMPTY:
+                place = q.seen[row]
+                q.seen[row] += 1
+                if place >= KEPT:  # each state of the situation is kept with the same chance
+                    place = wide(mix(s.rng ^ word(step)) >> word(1)) % q.seen[row]
+                if place < KEPT:
+                    q.kept[row, place] = s
+                    q.memories[row, place] = m
+            step_taught(s, t, m, key, q.leaderboard, q.exceptions)
 
 
 @compiled
@@ -208,11 +205,8 @@ def improve(
     seen = np.zeros(len(common), np.int64)
     kept, memories = allocate(len(common) * KEPT), np.zeros((len(common), KEPT), MEMORY_DTYPE)
     kept = kept.reshape(len(common), KEPT)
-    keep_states(
-        _games(n_games, seed, 1), tables, memory, leaderboard, exceptions, wanted.slots, wanted.keys, seen, kept,
-        memories,
-    )  # fmt: skip
     question = Question(tables, leaderboard, exceptions, WEIGHTS, seen, kept, memories, seed)
+    keep_states(_games(n_games, seed, 1), memory, question, wanted)
     best, gain = np.full(len(common), EMPTY), np.zeros(len(common))
     rows = np.flatnonzero(seen >= KEPT // 4)
     with ThreadPoolExecutor(jobs) as pool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from workflow_rl.engine.network import RED_AGENTS, Network, check_choice
 from workflow_rl.envs.blue import Policy, cell_of, check_episodes, view_of
 from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.envs.game import check_seed
+from workflow_rl.envs.game import Games, check_seed
 from workflow_rl.envs.views import with_view
 from workflow_rl.training.compliance import EPISODE_DTYPE, NO_TYPE, Obedience, type_masks
 from workflow_rl.training.workflow import all_workflows
@@ -20,76 +20,92 @@ PURPOSE = 41  # of the games, for their seeds
 THRESHOLD = 0.95
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two unit types: how often the first was repaired while the other was held, and the reverse."""
+
+    first: str
+    then: str
+    times: int
+    reversed: int
+
+
+@dataclass(frozen=True)
+class Playbook:
+    """Which priorities the repairs of a defender follow, which they break, and which never arise."""
+
+    red_agent: str
+    edition: str
+    takeover: str
+    episodes: int
+    mean_return: float
+    standard_error: float
+    repairs: float  # per game
+    pairs: list[Pair]
+    kept: list[str]  # orders whose compliance and kept reach the threshold
+    orders: dict[str, Obedience]  # every order
+
+
 def read_playbook(
-    policy: Policy,
-    red_agent: str = "bline",
-    edition: str = "current",
-    takeover: str = "0",
-    n_episodes: int = 1500,
-    seed: int = 0,
-    max_steps: int = 100,
-    threshold: float = THRESHOLD,
-) -> dict[str, Any]:
-    """Plays games and says which priorities the repairs follow, which they break, and which never come up.
+    policy: Policy, games: Games, n_episodes: int = 1500, seed: int = 0, threshold: float = THRESHOLD
+) -> Playbook:
+    """Plays games and reads the defender's priorities from its repairs.
 
     Args:
         policy: any function from packed observations (n,) and a generator to actions (n,).
-        red_agent: the opponent.
-        edition: the rules.
-        takeover: steps that red plays before.
-        n_episodes: how many games.
+        games: which games, against one red agent.
+        n_episodes: how many.
         seed: of the games and of the policy's chance.
-        max_steps: length of a game.
         threshold: compliance and kept at which an order counts as kept.
-
-    Returns:
-        ``pairs``: for two unit types how often each was repaired while the other was held; ``orders``: figures of every
-        order, ``kept`` those that reach the threshold; ``mean_return``, ``standard_error``, ``repairs`` per game.
     """
-    check_choice("red agent", red_agent, RED_AGENTS)
+    red = RED_AGENTS.index(check_choice("red agent", games.red_agent, RED_AGENTS))
     check_episodes(n_episodes)
     check_seed(seed)
-    plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
-    envs = with_view(plain, view_of(policy))
-    types = envs.network.unit_types
-    seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), PURPOSE]).generate_state(n_episodes, np.uint64)
-    generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), PURPOSE])
-    envs.reset(seed=seeds.tolist())
-    of_type = (type_masks(envs.network)[:, None] >> np.arange(len(envs.network.hosts)) & 1).astype(bool)
-    counts = np.zeros((n_episodes, len(types), 1 << len(types)), np.int32)  # by repaired type and set of held ones
-    returns, fixes = np.zeros(n_episodes), np.zeros(n_episodes, int)
-    for _ in range(max_steps):
+    envs = with_view(
+        CageVectorEnv(
+            n_episodes, red_agent=games.red_agent, edition=games.edition, max_steps=None, network=games.network,
+            takeover=games.takeover,
+        ),
+        view_of(policy),
+    )  # fmt: skip
+    envs.reset(seed=np.random.SeedSequence([seed, red, PURPOSE]).generate_state(n_episodes, np.uint64).tolist())
+    returns, fixes, counts = _play(envs, policy, np.random.default_rng([seed, red, PURPOSE]), games)
+    cell, orders = cell_of(returns), _orders(counts, fixes, games.network)
+    return Playbook(
+        red_agent=games.red_agent, edition=games.edition, takeover=games.takeover, episodes=n_episodes,
+        mean_return=cell.mean, standard_error=cell.standard_error, repairs=float(counts.sum() / n_episodes),
+        pairs=_pairs(counts.sum(axis=0), games.network.unit_types),
+        kept=[order for order, found in orders.items() if found.follows(threshold)], orders=orders,
+    )  # fmt: skip
+
+
+def _play(
+    envs: Any, policy: Policy, generator: np.random.Generator, games: Games
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns (n,), numbers of fixes (n,), and repairs (n, n_types, 2**n_types) by type and set of held types."""
+    n, n_types = envs.num_envs, len(games.network.unit_types)
+    of_type = (type_masks(games.network)[:, None] >> np.arange(len(games.network.hosts)) & 1).astype(int)
+    counts = np.zeros((n, n_types, 1 << n_types), np.int32)
+    returns, fixes = np.zeros(n), np.zeros(n, int)
+    for _ in range(games.max_steps):
         _, rewards, _, _, infos = envs.step(policy(envs.packed_observations, generator))
         returns += rewards
         fixes += infos["fixed_unit_type"] != NO_TYPE
         rows = np.flatnonzero(infos["repaired_unit_type"] != NO_TYPE)
-        held = (infos["compromised_before"][rows] @ of_type.T.astype(int) > 0) @ (1 << np.arange(len(types)))
+        held = (infos["compromised_before"][rows] @ of_type.T > 0) @ (1 << np.arange(n_types))
         counts[rows, infos["repaired_unit_type"][rows], held] += 1
-    cell, orders = cell_of(returns), _orders(counts, fixes, envs.network)
-    kept = [order for order, found in orders.items() if found.follows(threshold)]
-    return {
-        "red_agent": red_agent,
-        "edition": edition,
-        "takeover": takeover,
-        "episodes": n_episodes,
-        "mean_return": cell.mean,
-        "standard_error": cell.standard_error,
-        "repairs": float(counts.sum() / n_episodes),
-        "pairs": _pairs(counts.sum(axis=0), types),
-        "kept": kept,
-        "orders": {order: asdict(found) for order, found in orders.items()},
-    }
+    return returns, fixes, counts
 
 
-def _pairs(counts: np.ndarray, types: tuple[str, ...]) -> list[dict[str, Any]]:
-    """For each two types: what was repaired how often while the other was held; the type repaired first comes first."""
+def _pairs(counts: np.ndarray, types: tuple[str, ...]) -> list[Pair]:
+    """Every two types, the one that was repaired first more often in front; those that arose most come first."""
     held = np.arange(counts.shape[1])
     found = []
     for a, b in combinations(range(len(types)), 2):
         times = {first: int(counts[first, held >> second & 1 > 0].sum()) for first, second in ((a, b), (b, a))}
         first, second = (a, b) if times[a] >= times[b] else (b, a)
-        found.append({"first": types[first], "then": types[second], "times": times[first], "reversed": times[second]})
-    return sorted(found, key=lambda pair: -pair["times"] - pair["reversed"])
+        found.append(Pair(types[first], types[second], times[first], times[second]))
+    return sorted(found, key=lambda pair: -pair.times - pair.reversed)
 
 
 def _orders(counts: np.ndarray, fixes: np.ndarray, network: Network) -> dict[str, Obedience]:
