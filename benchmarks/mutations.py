@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.results import write_result
-from workflow_rl.engine import compile_tables
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN
+from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN, compile_tables
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import Trace, load_trace
 

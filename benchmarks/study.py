@@ -41,7 +41,7 @@ def study(
     from benchmarks.studies.cells import Laboratory
     from benchmarks.studies.registry import STUDIES, run_study
     from workflow_rl.config import check_jobs
-    from workflow_rl.engine.network import check_choice
+    from workflow_rl.errors import check_choice
 
     names = list(STUDIES) if names == ["all"] else names or []
     for name in names:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from workflow_rl.engine import Draw, allocate, compile_tables, force
+from workflow_rl.engine import Draw, force
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS
 from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
+from workflow_rl.engine.tables import compile_tables
 from workflow_rl.envs.takeover import takeover_rows
 
 HEADER = "t | blue | red | success | chance | bits | reward"

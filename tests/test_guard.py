@@ -16,8 +16,8 @@ from workflow_rl.engine.network import Network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
+from workflow_rl.training.actor import Guard, block, make_guard
 from workflow_rl.training.collectors import Collector, Conduct, Stream, workflow_codes
-from workflow_rl.training.compliance import Guard, block, make_guard
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.trainer import train_workflow

@@ -18,13 +18,13 @@ from benchmarks.limit.meander_rules import Patience
 from benchmarks.results import RESULTS
 from workflow_rl.cli.printing import too_good
 from workflow_rl.defenders.protocol import evaluate, reference_policy
-from workflow_rl.engine import Draw, allocate, compile_tables, force
+from workflow_rl.engine import Draw, force
 from workflow_rl.engine.chance import ABSENT
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import NO_EXPLOIT
+from workflow_rl.engine.state import NO_EXPLOIT, allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
-from workflow_rl.engine.tables import DRAW_RANGE
+from workflow_rl.engine.tables import DRAW_RANGE, compile_tables
 from workflow_rl.envs.blue import cell_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.takeover import takeover_rows

@@ -14,10 +14,9 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CyborgVectorEnv
 from workflow_rl.defenders.names import LIVE_BLUES, blue_named
 from workflow_rl.defenders.protocol import reference_policy
-from workflow_rl.engine import compile_tables
 from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.tables import fixed_hosts
+from workflow_rl.engine.tables import compile_tables, fixed_hosts
 from workflow_rl.envs.blue import Policy
 from workflow_rl.fidelity.cyborg_recorder import Recorder
 from workflow_rl.fidelity.lockstep import _record, live_lockstep

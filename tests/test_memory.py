@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from workflow_rl.defenders.protocol import reference_policy
-from workflow_rl.engine import compile_tables
 from workflow_rl.engine.network import RED_AGENTS, Network
-from workflow_rl.engine.tables import TARGET_ENTERPRISE, TARGET_USER
+from workflow_rl.engine.tables import TARGET_ENTERPRISE, TARGET_USER, compile_tables
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.memory import (
     AFTER_FAILURE,

@@ -7,12 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workflow_rl.engine import compile_tables
-from workflow_rl.engine.network import Network, check_choice, parse_red_agents
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, load_network
-from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, YIELDS_USER, fixed_hosts
+from workflow_rl.engine.tables import (
+    NO_SERVICE,
+    REFUSES,
+    YIELDS_LOGIN,
+    YIELDS_PRIVILEGED,
+    YIELDS_USER,
+    compile_tables,
+    fixed_hosts,
+)
+from workflow_rl.envs.checks import parse_red_agents
 from workflow_rl.envs.game import Games
-from workflow_rl.errors import NetworkError, UserError
+from workflow_rl.errors import NetworkError, UserError, check_choice
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
 from workflow_rl.training.collectors import Stream

@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import DATA, oracle_files
 from tests.mutants import TABLE_MUTANTS, TableMutant
-from workflow_rl.engine import compile_tables
 from workflow_rl.engine.network import RED_ACTIONS, Network
+from workflow_rl.engine.tables import compile_tables
 from workflow_rl.errors import TraceError
 from workflow_rl.fidelity.meander_check import meander_candidates
 from workflow_rl.fidelity.replay import Replayer, ReplayResult, replay

@@ -19,9 +19,10 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CageVectorEnv
 from workflow_rl.defenders.names import blue_named
 from workflow_rl.defenders.protocol import reference_policy
-from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
+from workflow_rl.engine.tables import compile_tables
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
@@ -92,7 +93,7 @@ def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> 
     network = episodes.network
     order = np.tile(Workflow.parse(OTHER).indices(), (40, 1))
     compliance = Compliance(network, order, 0.0)
-    from workflow_rl.envs.game import fixed_unit_types
+    from workflow_rl.engine.tables import fixed_unit_types
 
     fixed = fixed_unit_types(network)
     for actions, repaired, before in zip(episodes.actions, episodes.repaired, episodes.before, strict=True):

@@ -1,5 +1,9 @@
 """The errors that a user can cause and mend."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 
 class UserError(ValueError):
     """Bad input: its message is one sentence that names the value at fault and what is allowed.
@@ -26,3 +30,11 @@ class RunInUseError(UserError):
 
 class SimulatorError(UserError):
     """Genuine CybORG failed, or a process that plays it could not be started or died; a run can be resumed."""
+
+
+def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
+    """Returns ``value`` if it is one of ``allowed``, else raises a sentence that names both."""
+    names = list(allowed)
+    if not isinstance(value, str) or value not in names:
+        raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")
+    return value

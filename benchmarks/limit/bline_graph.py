@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.limit.bline_states import Reduction, coming_line, decode, encode, target_of
-from workflow_rl.engine import allocate
 from workflow_rl.engine.bits import count, has, lowest, wide, word
 from workflow_rl.engine.chance import ABSENT, Chance, mix
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.state import BLINE, NOBODY, State, reset_one
+from workflow_rl.engine.state import BLINE, NOBODY, State, allocate, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import DRAW_RANGE, EXPLOIT, TARGET_USER, Tables
 from workflow_rl.envs.memory import SLEEP

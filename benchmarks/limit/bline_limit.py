@@ -28,16 +28,15 @@ from benchmarks.limit.bline_graph import (
 from benchmarks.limit.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
 from benchmarks.limit.bline_states import Reduction, encode, reduction
 from workflow_rl.config import CHALLENGE_LENGTHS
-from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import BLINE, State, compromised_hosts
+from workflow_rl.engine.state import BLINE, State, allocate, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
-from workflow_rl.engine.tables import Tables
+from workflow_rl.engine.tables import Tables, compile_tables
 from workflow_rl.envs.blue import cell_of
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import UserError

@@ -20,11 +20,10 @@ import numpy as np
 
 from benchmarks.limit.bline_graph import MOVES, STATES, Graph
 from benchmarks.limit.bline_states import Reduction, decode
-from workflow_rl.engine import allocate
 from workflow_rl.engine.bits import has
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.state import compromised_hosts
+from workflow_rl.engine.state import allocate, compromised_hosts
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 

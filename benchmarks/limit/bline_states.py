@@ -31,12 +31,11 @@ import numpy as np
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import reachable
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import HOSTS, Network
 from workflow_rl.engine.state import BLINE, FAILED, NOBODY, SUCCEEDED, State, reset_one
 from workflow_rl.engine.tables import (
     DRAW_RANGE,
     EXPLOIT,
-    HOSTS,
     LINES,
     NO_SERVICE,
     REFUSES,

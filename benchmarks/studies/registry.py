@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.studies.cells import Cell, Laboratory
-from workflow_rl.engine.network import check_choice
+from workflow_rl.errors import check_choice
 from workflow_rl.runs import versions
 from workflow_rl.studies.results import write_result
 

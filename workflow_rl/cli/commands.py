@@ -286,8 +286,10 @@ def evaluate(
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.config import check_jobs
     from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named
-    from workflow_rl.engine.network import RED_AGENTS, check_choice, parse_red_agents
+    from workflow_rl.engine.network import RED_AGENTS
     from workflow_rl.envs.backends import Backend, check_backend
+    from workflow_rl.envs.checks import parse_red_agents
+    from workflow_rl.errors import check_choice
 
     if protocol:
         check_choice("protocol", protocol, ("challenge",))

@@ -26,8 +26,8 @@ def playbook(
     from workflow_rl.config import CHALLENGE_LENGTHS
     from workflow_rl.defenders.names import blue_named, check_workflow, edition_of, takeover_of
     from workflow_rl.defenders.playbook import read_playbook
-    from workflow_rl.engine.network import parse_red_agents
     from workflow_rl.engine.network_file import load_network
+    from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.envs.game import Games
 
     check_workflow(policy, workflow)

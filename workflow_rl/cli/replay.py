@@ -8,8 +8,10 @@ from typing import Any
 
 from workflow_rl.cli.printing import progress
 from workflow_rl.config import check_jobs, parse_takeover
-from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.envs.checks import parse_red_agents
+from workflow_rl.errors import check_choice
 from workflow_rl.fidelity.replay import ReplayResult, replay
 from workflow_rl.fidelity.traces import Trace, load_trace
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from workflow_rl.config import parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES
-from workflow_rl.engine.network import RED_AGENTS, check_choice
+from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.errors import UserError
+from workflow_rl.errors import UserError, check_choice
 from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.report.story import N_EPISODES, SEED, Episodes, Story, story_of_trace
 

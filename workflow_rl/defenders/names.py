@@ -9,12 +9,12 @@ from typing import Any
 
 from workflow_rl.config import CHALLENGE_LENGTHS, parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
-from workflow_rl.engine.network import RED_AGENTS, Network, check_choice
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.backends import NATIVE, Backend, check_backend
 from workflow_rl.envs.blue import Policy, Progress
 from workflow_rl.envs.game import Games
-from workflow_rl.errors import UserError
+from workflow_rl.errors import UserError, check_choice
 
 CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)

@@ -21,15 +21,14 @@ import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig, check_jobs
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
-from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.engine.state import State, reset_one
+from workflow_rl.engine.state import State, allocate, reset_one
 from workflow_rl.engine.step import step_one
-from workflow_rl.engine.tables import Tables
+from workflow_rl.engine.tables import Tables, compile_tables
 from workflow_rl.envs.memory import (
     MEMORY_DTYPE,
     N_BITS,

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_AGENTS, Network, check_choice
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.envs.blue import Policy, cell_of, check_episodes, view_of
+from workflow_rl.envs.checks import check_seed
 from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.envs.game import Games, check_seed
+from workflow_rl.envs.game import Games
 from workflow_rl.envs.views import with_view
+from workflow_rl.errors import check_choice
 from workflow_rl.training.compliance import EPISODE_DTYPE, NO_TYPE, Obedience, type_masks
 from workflow_rl.training.workflow import all_workflows
 

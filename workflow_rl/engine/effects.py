@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workflow_rl.engine.bits import has, lowest, wide
+from workflow_rl.engine.bits import has, wide
 from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import BITS_PER_HOST
@@ -19,7 +19,6 @@ from workflow_rl.engine.state import (
     DECOY_ANSWERED,
     FAILED,
     NO_OPTION,
-    NOBODY,
     NOT_EXPLOITABLE,
     NOTHING_THERE,
     SESSION,
@@ -177,9 +176,3 @@ def impact(s: State, host: int) -> None:
     s.red_success = SUCCEEDED if has(sessions(s), host) else FAILED
     if s.red_success == SUCCEEDED and not has(s.restored, host):
         s.service_down = 1
-
-
-@compiled
-def revealed_host(t: Tables, user: int) -> int:
-    """The host that B_line goes to from its user host."""
-    return NOBODY if user == NOBODY else lowest(t.reveals[user])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-from workflow_rl.errors import UserError
 
 RED_AGENTS = ("bline", "meander", "sleep")
 GREEN_AGENTS = ("sleep", "active")
@@ -20,6 +17,7 @@ RED_ACTIONS = (
 )
 EXPLOIT_WAYS = ("exploit", "guess")
 DECOY_PREFIX = "Decoy"
+HOSTS = 16  # room for as many in states and tables
 BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believes
 
 
@@ -265,25 +263,3 @@ class Network:
     def action_name(self, action: int) -> str:
         """Blue's action number ``action`` in words."""
         return " ".join(self.action_parts(action)).strip()
-
-
-def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
-    """Returns ``value`` if it is one of ``allowed``, else raises a sentence that names both."""
-    names = list(allowed)
-    if not isinstance(value, str) or value not in names:
-        raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")
-    return value
-
-
-def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
-    """Red agents from a comma list or a sequence of names.
-
-    >>> parse_red_agents("bline,meander")
-    ('bline', 'meander')
-    """
-    if not isinstance(red_agent, (str, list, tuple)):
-        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
-    names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
-    if not names:
-        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma list of them.")
-    return tuple(check_choice("red agent", name, RED_AGENTS) for name in names)

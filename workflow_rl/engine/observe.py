@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.engine.bits import count, wide
+from workflow_rl.engine.bits import count, lowest, wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS
 from workflow_rl.engine.state import NOBODY, State
-from workflow_rl.engine.tables import HOSTS, Tables
+from workflow_rl.engine.tables import Tables
 
 ACTIVITY_NONE, ACTIVITY_SCAN, ACTIVITY_EXPLOIT = 0b00, 0b01, 0b11  # the first of the two bits is the low one
 BELIEF_NO, BELIEF_UNKNOWN, BELIEF_USER, BELIEF_PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
@@ -119,3 +119,9 @@ def all_levels(states: np.ndarray, out: np.ndarray) -> None:
     """The same for all environments; (n_envs, HOSTS)."""
     for i in range(states.shape[0]):
         levels(states[i], out[i])
+
+
+@compiled
+def revealed_host(t: Tables, user: int) -> int:
+    """The host that B_line goes to from its user host."""
+    return NOBODY if user == NOBODY else lowest(t.reveals[user])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from workflow_rl.engine.bits import has, lowest
 from workflow_rl.engine.chance import GREEN_SLEEPS, Chance, pick_green, pick_member
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.effects import revealed_host
-from workflow_rl.engine.observe import Records, no_records, scan_records
+from workflow_rl.engine.observe import Records, no_records, revealed_host, scan_records
 from workflow_rl.engine.state import BLINE, FAILED, MEANDER, NOBODY, SUCCEEDED, State
 from workflow_rl.engine.tables import (
     ESCALATE,

@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.engine.tables import HOSTS, RED_SLEEP, Tables
+from workflow_rl.engine.network import HOSTS, RED_ACTIONS, RED_AGENTS
 
 State: TypeAlias = Any
 """A record of :data:`STATE_DTYPE`, as Numba sees it; rules change it in place."""
 
 BLINE, MEANDER, SLEEPER = range(len(RED_AGENTS))
 NOBODY = -1  # no host
+RED_SLEEPS = RED_ACTIONS.index("Sleep")
 FAILED, SUCCEEDED, UNKNOWN = 0, 1, 2  # what red learns about its action
 NO_EXPLOIT = -1
 # What became of an exploit: a session, a decoy answered, nothing suitable listens, no route, the service answers but
@@ -76,7 +76,7 @@ def allocate(n_envs: int) -> np.ndarray:
 
 
 @compiled
-def reset_one(s: State, t: Tables) -> None:
+def reset_one(s: State, t: Any) -> None:
     """Start of an episode; the generator, the red agent and green's kind stay."""
     home = 1 << t.foothold
     s.step = 0
@@ -86,7 +86,7 @@ def reset_one(s: State, t: Tables) -> None:
     for host in range(HOSTS):
         s.decoys[host] = 0
         s.ports[host] = 0
-    s.red_action, s.red_target, s.red_success, s.scan_empty = RED_SLEEP, NOBODY, UNKNOWN, 0
+    s.red_action, s.red_target, s.red_success, s.scan_empty = RED_SLEEPS, NOBODY, UNKNOWN, 0
     s.line, s.lines_done, s.user = 0, 0, NOBODY
     s.addresses, s.names = home, home
     s.scanned, s.exploited, s.escalated, s.mapped = 0, 0, 0, 0
@@ -102,6 +102,6 @@ def sessions(s: State) -> int:
 
 
 @compiled
-def compromised_hosts(s: State, t: Tables) -> int:
+def compromised_hosts(s: State, t: Any) -> int:
     """Hosts that count as compromised: any session of red's, but for its permanent foothold."""
     return sessions(s) & ~(1 << t.foothold)

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from workflow_rl.engine.network import DECOY_PREFIX, RED_ACTIONS, Network, check_choice
+from workflow_rl.engine.network import DECOY_PREFIX, HOSTS, RED_ACTIONS, Network
+from workflow_rl.errors import check_choice
 
 Tables: TypeAlias = Any
 """A record of :data:`TABLES_DTYPE`, as Numba sees it."""
@@ -23,7 +24,7 @@ TARGET_USER, TARGET_ENTERPRISE = -1, -2
 DRAW_RANGE = 1 << 32
 
 
-HOSTS, SUBNETS, EXPLOITS, LINES = 16, 8, 8, 16
+SUBNETS, EXPLOITS, LINES = 8, 8, 16
 
 # Signed throughout: Numba would turn a mixture of signed and unsigned numbers into floats.
 TABLES_DTYPE = np.dtype(
@@ -106,6 +107,13 @@ def fixed_hosts(network: Network) -> np.ndarray:
     """For each blue action the host that it fixes (Remove or Restore), -1 for the others; shape (n_actions,)."""
     parts = [network.action_parts(action) for action in range(network.n_actions)]
     return np.array([network.host_names.index(h) if v in ("Remove", "Restore") else -1 for v, h in parts], np.int8)
+
+
+def fixed_unit_types(network: Network) -> np.ndarray:
+    """For each blue action the unit type that it fixes, -1 for actions other than Remove and Restore; (n_actions,)."""
+    fixed = fixed_hosts(network)
+    unit_types = np.array([network.unit_type_index(name) for name in network.host_names], np.int8)
+    return np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
 
 
 def _fill_actions(row: Any, network: Network) -> None:

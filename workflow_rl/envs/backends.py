@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workflow_rl.config import BACKENDS
-from workflow_rl.engine.network import check_choice
 from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.errors import UserError
+from workflow_rl.errors import UserError, check_choice
 
 if TYPE_CHECKING:
     from workflow_rl.envs.cyborg_env import CyborgVectorEnv

@@ -16,27 +16,26 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workflow_rl.config import MOST_PROCESSES, parse_takeover
-from workflow_rl.engine.network import GREEN_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network import GREEN_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.step import SLEEP
-from workflow_rl.engine.tables import fixed_hosts
-from workflow_rl.envs.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
-from workflow_rl.envs.cyborg_sim import CyborgGame, check_package, load_cyborg
-from workflow_rl.envs.game import (
+from workflow_rl.engine.tables import fixed_hosts, fixed_unit_types
+from workflow_rl.envs.checks import (
     OPTIONS,
-    Infos,
     check_actions,
     check_options,
     check_reset_mask,
     check_seed,
     check_single_action,
-    fixed_unit_types,
+    parse_red_agents,
     positive_int,
     seeds_of,
-    start_infos,
 )
+from workflow_rl.envs.cyborg_processes import cause_of_death, end_processes, in_own_process, start_processes
+from workflow_rl.envs.cyborg_sim import CyborgGame, check_package, load_cyborg
+from workflow_rl.envs.game import Infos, start_infos
 from workflow_rl.envs.takeover import takeover_rows
-from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.errors import SimulatorError, UserError, check_choice
 
 TAKEOVER = 11  # what a seed is for, beside the game
 

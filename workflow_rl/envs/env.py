@@ -14,16 +14,8 @@ from gymnasium.vector.utils import batch_space
 
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2
-from workflow_rl.envs.game import (
-    OPTIONS,
-    Game,
-    Infos,
-    check_actions,
-    check_reset_mask,
-    check_seed,
-    check_single_action,
-    seeds_of,
-)
+from workflow_rl.envs.checks import OPTIONS, check_actions, check_reset_mask, check_seed, check_single_action, seeds_of
+from workflow_rl.envs.game import Game, Infos
 
 
 class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):

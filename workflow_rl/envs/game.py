@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine import allocate, compile_tables
-from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network, check_choice, parse_red_agents
+from workflow_rl.engine.network import GREEN_AGENTS, HOSTS, RED_AGENTS, Network
 from workflow_rl.engine.network_file import as_network
 from workflow_rl.engine.observe import all_levels
+from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs
-from workflow_rl.engine.tables import HOSTS, fixed_hosts
+from workflow_rl.engine.tables import compile_tables, fixed_unit_types
+from workflow_rl.envs.checks import OPTIONS, check_options, parse_red_agents, positive_int
 from workflow_rl.envs.takeover import takeover_rows
-from workflow_rl.errors import UserError
+from workflow_rl.errors import UserError, check_choice
 
 Infos = dict[str, Any]
-OPTIONS = ("red_agent", "takeover")  # of a reset
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,6 @@ class Game:
         return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])
 
 
-def fixed_unit_types(network: Network) -> np.ndarray:
-    """For each blue action the unit type that it fixes, -1 for actions other than Remove and Restore; (n_actions,)."""
-    fixed = fixed_hosts(network)
-    unit_types = np.array([network.unit_type_index(name) for name in network.host_names], np.int8)
-    return np.where(fixed >= 0, unit_types[fixed], np.int8(-1))
-
-
 def start_infos(level: np.ndarray, takeover: np.ndarray) -> Infos:
     """The facts of an episode's start, in the form of those of a step.
 
@@ -152,67 +145,3 @@ def start_infos(level: np.ndarray, takeover: np.ndarray) -> Infos:
         "repaired_unit_type": np.full(len(level), -1, np.int8),
         "takeover": takeover.astype(np.int32),
     }
-
-
-def check_options(options: dict[str, Any], allowed: tuple[str, ...]) -> None:
-    """Refuses options of a reset that nobody knows; ``reset_mask`` has been taken out by those who know it."""
-    unknown = set(options) - set(OPTIONS)
-    if unknown:
-        raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
-
-
-def positive_int(what: str, value: object, most: int) -> int:
-    """Returns ``value`` if it is a whole number from 1 to ``most``."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
-        raise UserError(f"{what} must be a whole number from 1 to {most}, not {value!r}.")
-    return int(value)
-
-
-def check_seed(seed: object) -> int:
-    """Returns ``seed`` if it is one."""
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-        raise UserError(f"a seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
-    return int(seed)
-
-
-def seeds_of(seed: Any, n_envs: int, fresh: np.random.Generator) -> np.ndarray | None:
-    """Seed of each environment, (n_envs,) uint64, or None; a None in a list becomes a random one from ``fresh``."""
-    if seed is None:
-        return None
-    if not isinstance(seed, (list, tuple, np.ndarray)):
-        return np.uint64(check_seed(seed)) + np.arange(n_envs, dtype=np.uint64)
-    if len(seed) != n_envs:
-        raise UserError(f"{len(seed)} seeds were given for {n_envs} environments.")
-    return np.array([fresh.integers(2**63) if one is None else check_seed(one) for one in seed], np.uint64)
-
-
-def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
-    """Which environments to reset; None: all."""
-    if mask is None:
-        return np.ones(n_envs, bool)
-    if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (n_envs,) or not mask.any():
-        raise UserError(f"reset_mask must be a bool array of shape ({n_envs},) with at least one True.")
-    return mask
-
-
-def check_actions(actions: Any, n_envs: int) -> np.ndarray:
-    """Actions as int64; whether they exist is checked where they are played."""
-    try:
-        array = np.asarray(actions)
-    except ValueError:
-        raise UserError(f"actions must have the shape ({n_envs},), not rows of different lengths.") from None
-    if array.dtype.kind not in "iu":
-        raise UserError(f"actions must be whole numbers, not of type {array.dtype}.")
-    if array.shape != (n_envs,):
-        raise UserError(f"actions must have the shape ({n_envs},), not {array.shape}.")
-    return array.astype(np.int64, copy=False)
-
-
-def check_single_action(action: Any) -> int:
-    """One action from anything that holds one whole number."""
-    if isinstance(action, int) and not isinstance(action, bool):
-        return max(-1, min(action, 2**31))  # out of range either way, and small enough for the engine to say so
-    array = np.asarray(action)
-    if array.dtype.kind not in "iu" or array.size != 1:
-        raise UserError(f"an action must be one whole number, not {action!r}.")
-    return int(array.reshape(()))

@@ -14,9 +14,9 @@ from gymnasium.vector.utils import batch_space
 
 from workflow_rl.config import ACTION_VIEWS, VIEWS
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Network, check_choice
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network, load_network
-from workflow_rl.envs.game import check_actions
+from workflow_rl.envs.checks import check_actions
 from workflow_rl.envs.memory import (
     ANALYSE,
     FIRST_DECOY,
@@ -37,7 +37,7 @@ from workflow_rl.envs.memory import (
     view_action,
     write_bits,
 )
-from workflow_rl.errors import UserError
+from workflow_rl.errors import UserError, check_choice
 
 
 @dataclass(frozen=True)

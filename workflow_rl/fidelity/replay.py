@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine import allocate, compile_tables
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
 from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
 from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER
-from workflow_rl.engine.state import NO_OPTION, NO_RESULT
+from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
-from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN
+from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN, compile_tables
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.fidelity.meander_check import meander_candidates
 from workflow_rl.fidelity.traces import (

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine import compile_tables
 from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import (
@@ -20,9 +19,9 @@ from workflow_rl.engine.state import (
     SUCCEEDED,
     UNROUTABLE,
 )
+from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.envs.game import fixed_unit_types
 from workflow_rl.envs.views import with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.replay import Replayer

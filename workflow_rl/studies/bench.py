@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine import STATE_DTYPE
 from workflow_rl.engine.compiled import CACHE_VARIABLE
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.state import STATE_DTYPE
 from workflow_rl.engine.step import step_envs
 from workflow_rl.envs.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError

@@ -1,4 +1,4 @@
-"""Inputs of a policy as keys, hash tables of keys, and the actor's arithmetic on one of them in compiled code.
+"""Inputs of a policy as keys, hash tables of keys, the actor's arithmetic on one of them, and its guard.
 
 A key is a few words. Word 0 holds the packed observation and, above its bits, the number of the workflow; further words
 hold what blue remembers (memory.py).
@@ -13,10 +13,15 @@ import numpy as np
 from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix
 from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.network import BITS_PER_HOST
+from workflow_rl.engine.network_file import as_network
+from workflow_rl.engine.tables import fixed_unit_types
 from workflow_rl.envs.memory import WORD
-from workflow_rl.envs.views import View, unpack_words
+from workflow_rl.envs.views import View, all_actions, unpack_words
+from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 EMPTY = -1  # a free slot of a hash table
+ACCESS_BIT = 3  # of a host's four in an observation: set if blue believes that red has access
 
 
 class Actor(NamedTuple):
@@ -92,3 +97,42 @@ def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hid
         total += probabilities[j]
     for j in range(probabilities.shape[0]):
         probabilities[j] /= total
+
+
+class Guard(NamedTuple):
+    """Takes fixes away from a policy that are out of order by what blue observes, in training and in play.
+
+    A host looks compromised if blue believes that red has user or privileged access to it. What the observation does
+    not show is left to the policy and to the penalty.
+    """
+
+    suspect: np.ndarray  # (n_types,) int64: bits of a packed observation that make a host of the type suspect
+    fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
+    observed: int  # bits of the observation
+
+
+def make_guard(view: View) -> Guard:
+    """The guard for the actions of a view."""
+    network = as_network(view.network)
+    suspect = np.zeros(len(network.unit_types), np.int64)
+    for kind, hosts in enumerate(type_masks(network)):
+        for host in range(len(network.hosts)):
+            suspect[kind] |= (int(hosts) >> host & 1) << (BITS_PER_HOST * host + ACCESS_BIT)
+    return Guard(suspect, fixed_unit_types(network)[all_actions(view)], view.observed)
+
+
+@compiled
+def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, observation: int) -> None:
+    """Takes away the chances (n_actions,) of fixes that are out of order by what a packed observation shows."""
+    due = due_type(order, guard.suspect, observation)
+    if due == NO_TYPE:
+        return
+    later = wide(0)  # set of types that come after the one that looks due
+    for position in range(order.shape[0]):
+        if later or order[position] == due:
+            later |= 1 << wide(order[position])
+    later &= ~(1 << due)
+    for action in range(probabilities.shape[0]):
+        fixed = wide(guard.fixed[action])
+        if fixed != NO_TYPE and (later >> fixed) & 1:
+            probabilities[action] = 0.0

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from workflow_rl.training.actor import Actor
-from workflow_rl.training.compliance import Guard
+from workflow_rl.training.actor import Actor, Guard
 
 NEVER = -1e9  # logit of an action that is not allowed
 

@@ -18,7 +18,26 @@ import torch
 
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.training.compliance import EPISODE_DTYPE
-from workflow_rl.training.rollout import Batch, Inputs
+
+
+class Inputs(NamedTuple):
+    """The distinct inputs of a rollout, found by an open hash table."""
+
+    slots: np.ndarray  # (2**k,) int32: row, or EMPTY
+    keys: np.ndarray  # (capacity, n_words) int64: key of each row
+    cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
+    best: np.ndarray  # (capacity,) int16: the most probable action
+    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, where it chose
+
+
+class Batch(NamedTuple):
+    """What a rollout records; (n_envs, n_steps) each."""
+
+    rows: np.ndarray  # int32: row of the input the action was chosen from
+    actions: np.ndarray  # int16: as the view numbers them
+    rewards: np.ndarray  # float32: of the environment
+    alignment: np.ndarray  # float32
+    ended: np.ndarray  # bool: the episode ended with this step
 
 
 class Sums(NamedTuple):

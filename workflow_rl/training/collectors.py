@@ -10,13 +10,13 @@ import numpy as np
 
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import Network
-from workflow_rl.envs.backends import Backend, make_envs
-from workflow_rl.envs.game import Game, Games, fixed_unit_types
+from workflow_rl.engine.tables import fixed_unit_types
+from workflow_rl.envs.game import Game, Games
 from workflow_rl.envs.memory import MEMORY_DTYPE
 from workflow_rl.envs.views import View, begin_some, pack_words, with_view
+from workflow_rl.training.actor import Actor, Guard, make_guard
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
-from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, make_guard, type_masks
-from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.training.rollout import Found, Setup, World, rollout, sample_actions
 from workflow_rl.training.workflow import Workflow, all_workflows
 
@@ -88,6 +88,31 @@ def workflows_of(config: TrainConfig, network: Network) -> tuple[Workflow, ...]:
     return (Workflow.parse(config.workflow, network),) if config.workflow else ()
 
 
+class Policy(Protocol):
+    """The part of an actor-critic that a rollout plays with."""
+
+    guard: Guard | None
+
+    def compiled_actor(self, codes: np.ndarray, observed: int) -> Actor:
+        """The actor for the compiled rollout."""
+        ...
+
+
+class Learner(Protocol):
+    """Whose policy is played: :class:`workflow_rl.ParallelOrderConditionedPPO`."""
+
+    codes: np.ndarray
+
+    @property
+    def net(self) -> Policy:
+        """The actor-critic."""
+        ...
+
+    def probabilities(self, keys: np.ndarray) -> np.ndarray:
+        """Action probabilities (n, n_actions) of inputs given as keys (n, n_words)."""
+        ...
+
+
 class Teacher(Protocol):
     """Chooses the actions while it is imitated."""
 
@@ -128,7 +153,7 @@ class Collector:
         self.ordered = bool(conduct.workflows)
         self.setup = conduct.setup(network, n_envs, games.max_steps)
 
-    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
+    def collect(self, ppo: Learner, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
         buffer = self.buffer
         self.violations[:] = 0
@@ -200,21 +225,6 @@ class PlainCollector:
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 
-    @classmethod
-    def of(cls, config: TrainConfig, network: Network, stream: Stream) -> PlainCollector:
-        """Started, on the environments of a training."""
-        envs = make_envs(
-            Backend(config.backend, config.cyborg_path), config.n_envs, network=network, red_agent=config.red_agent,
-            edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
-        )  # fmt: skip
-        collector = cls(envs, config.update_steps, config.max_steps, Conduct.of(config, network))
-        try:
-            collector.start(stream.environments(config.n_envs), stream.policy(config.n_envs))
-        except BaseException:
-            collector.close()
-            raise
-        return collector
-
     def start(
         self, seeds: np.ndarray, generators: np.ndarray, red_agents: Sequence[str] = (), takeovers: Sequence[str] = ()
     ) -> None:
@@ -231,7 +241,7 @@ class PlainCollector:
         self.generators = generators.copy()
         self.compliance.start_episodes(np.ones(len(seeds), bool))
 
-    def collect(self, ppo: ParallelOrderConditionedPPO, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
+    def collect(self, ppo: Learner, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
         buffer, batch = self.buffer, self.buffer.batch
         self.violations[:] = 0
@@ -258,7 +268,7 @@ class PlainCollector:
         buffer.final_keys[by_step] = np.concatenate(finals)
         return buffer
 
-    def _probabilities(self, ppo: ParallelOrderConditionedPPO, keys: np.ndarray) -> np.ndarray:
+    def _probabilities(self, ppo: Learner, keys: np.ndarray) -> np.ndarray:
         if not self.row_by_row:
             return ppo.probabilities(keys)
         return np.concatenate([ppo.probabilities(keys[i : i + 1]) for i in range(len(keys))])

@@ -16,16 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST, Network
-from workflow_rl.engine.network_file import as_network
-from workflow_rl.envs.game import fixed_unit_types
-from workflow_rl.envs.views import View, all_actions
+from workflow_rl.engine.network import Network
 
 EPISODE_DTYPE = np.dtype(
     [
@@ -50,7 +47,6 @@ NOT_A_FIX, IDLE, IN_ORDER, VIOLATION = range(4)
 # The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
 HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 NO_TYPE = -1
-ACCESS_BIT = 3  # of a host's four in an observation: set if blue believes that red has access
 NOTHING = "nothing shown"
 LEAST_REPAIRS = 0.5  # per episode; with fewer nothing is shown about an order
 
@@ -259,42 +255,3 @@ def held(multiplier: float, kept: float, target: float, start: float) -> float:
     off = min(max(target - kept, HELD_OFF[0]), HELD_OFF[1])
     least, most = min(HELD_LIMITS[0], start), max(HELD_LIMITS[1], start)
     return min(max(multiplier * math.exp(HELD_SPEED * off), least), most)
-
-
-class Guard(NamedTuple):
-    """Takes fixes away from a policy that are out of order by what blue observes, in training and in play.
-
-    A host looks compromised if blue believes that red has user or privileged access to it. What the observation does
-    not show is left to the policy and to the penalty.
-    """
-
-    suspect: np.ndarray  # (n_types,) int64: bits of a packed observation that make a host of the type suspect
-    fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
-    observed: int  # bits of the observation
-
-
-def make_guard(view: View) -> Guard:
-    """The guard for the actions of a view."""
-    network = as_network(view.network)
-    suspect = np.zeros(len(network.unit_types), np.int64)
-    for kind, hosts in enumerate(type_masks(network)):
-        for host in range(len(network.hosts)):
-            suspect[kind] |= (int(hosts) >> host & 1) << (BITS_PER_HOST * host + ACCESS_BIT)
-    return Guard(suspect, fixed_unit_types(network)[all_actions(view)], view.observed)
-
-
-@compiled
-def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, observation: int) -> None:
-    """Takes away the chances (n_actions,) of fixes that are out of order by what a packed observation shows."""
-    due = due_type(order, guard.suspect, observation)
-    if due == NO_TYPE:
-        return
-    later = wide(0)  # set of types that come after the one that looks due
-    for position in range(order.shape[0]):
-        if later or order[position] == due:
-            later |= 1 << wide(order[position])
-    later &= ~(1 << due)
-    for action in range(probabilities.shape[0]):
-        fixed = wide(guard.fixed[action])
-        if fixed != NO_TYPE and (later >> fixed) & 1:
-            probabilities[action] = 0.0

@@ -14,8 +14,8 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import read_tensors, write_tensors
+from workflow_rl.training.actor import make_guard
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
-from workflow_rl.training.compliance import make_guard
 
 FORMAT = "workflow_rl policy 2"
 FORMER = "workflow_rl policy 1"  # the same but for what obedience was: only policies without a workflow are read

@@ -14,10 +14,9 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import View
-from workflow_rl.training.actor import unpack_inputs
+from workflow_rl.training.actor import make_guard, unpack_inputs
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer, ReducedBatch, SampledBatch
-from workflow_rl.training.compliance import make_guard
 from workflow_rl.training.events import UpdateStats
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")

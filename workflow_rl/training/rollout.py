@@ -17,31 +17,12 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.memory import Memory, begin, full_action, remember, write_bits
-from workflow_rl.training.actor import EMPTY, Actor, evaluate_actor, find
-from workflow_rl.training.compliance import NO_TYPE, Guard, block, count_fix, due_type, start_episode
+from workflow_rl.training.actor import EMPTY, Actor, Guard, block, evaluate_actor, find
+from workflow_rl.training.buffer import Batch, Inputs
+from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
 
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.0**-53
-
-
-class Inputs(NamedTuple):
-    """The distinct inputs of a rollout, found by an open hash table."""
-
-    slots: np.ndarray  # (2**k,) int32: row, or EMPTY
-    keys: np.ndarray  # (capacity, n_words) int64: key of each row
-    cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
-    best: np.ndarray  # (capacity,) int16: the most probable action
-    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, where it chose
-
-
-class Batch(NamedTuple):
-    """What a rollout records; (n_envs, n_steps) each."""
-
-    rows: np.ndarray  # int32: row of the input the action was chosen from
-    actions: np.ndarray  # int16: as the view numbers them
-    rewards: np.ndarray  # float32: of the environment
-    alignment: np.ndarray  # float32
-    ended: np.ndarray  # bool: the episode ended with this step
 
 
 class World(NamedTuple):

@@ -16,7 +16,7 @@ import torch
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.envs.backends import Backend
+from workflow_rl.envs.backends import Backend, make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import Run
@@ -73,9 +73,23 @@ class Training:
     def _collector(self) -> Collector | PlainCollector:
         config, stream = self.config, Stream(self.config.seed, (PHASES.index(self.phase),))
         if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
-            return PlainCollector.of(config, self.network, stream)
+            return self._plain_collector(stream)
         games, conduct = Games.of(config, self.network), Conduct.of(config, self.network)
         return Collector(games, config.n_envs, config.update_steps, conduct, stream)
+
+    def _plain_collector(self, stream: Stream) -> PlainCollector:
+        config = self.config
+        envs = make_envs(
+            Backend(config.backend, config.cyborg_path), config.n_envs, network=self.network,
+            red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
+        )  # fmt: skip
+        collector = PlainCollector(envs, config.update_steps, config.max_steps, Conduct.of(config, self.network))
+        try:
+            collector.start(stream.environments(config.n_envs), stream.policy(config.n_envs))
+        except BaseException:
+            collector.close()
+            raise
+        return collector
 
     @property
     def progress(self) -> float:
