@@ -183,7 +183,7 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
     ("changed", "complaint"),
     [
         ({"workflow": 5}, "damaged, workflow is 5."),
-        ({"universal": True}, "damaged, its network and its workflow do not fit."),
+        ({"universal": True}, "damaged, its inputs and its workflow do not fit."),
         ({"edition": "latest"}, "made for an unknown edition, 'latest'."),
         ({"edition": None}, "damaged, edition is None."),
         ({"greedy": "no"}, "damaged, greedy is 'no'."),

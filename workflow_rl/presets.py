@@ -64,7 +64,7 @@ INCIDENT: dict[str, dict[str, Any]] = {
     "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # more of a margin, also for its finalists
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
-INCIDENT_FINALISTS = 5  # of a search, at most: more priorities matter there
+INCIDENT_SEARCH: dict[str, Any] = {"finalists": 5}  # of the search itself: more priorities matter there
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
@@ -77,7 +77,7 @@ PRESET_WORDS = {
     "parallel-200": "the documents' current configuration, from scratch",
     "aggressive": "500 environments, at most 20 episodes each",
     "original": "the original train.py: no workflow, a memory, 20,000 steps per update, 100,000 episodes",
-    "champion": "no workflow, all opponents at once: paired games improve the expert, a network imitates it",
+    "champion": "no workflow, all opponents at once: paired games improve the expert, a policy imitates it",
 }
 
 
@@ -132,7 +132,7 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
     if is_incident(train.takeover):
-        own = {"finalists": INCIDENT_FINALISTS} | own
+        own = INCIDENT_SEARCH | own
     config = SearchConfig(train=train, **own)
     check_search_config(config)
     return config

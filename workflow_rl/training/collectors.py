@@ -225,6 +225,15 @@ class PlainCollector:
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 
+    def started(self, stream: Stream) -> PlainCollector:
+        """This collector at the beginning of its first episodes; it ends its environments if that fails."""
+        try:
+            self.start(stream.environments(len(self.generators)), stream.policy(len(self.generators)))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
     def start(
         self, seeds: np.ndarray, generators: np.ndarray, red_agents: Sequence[str] = (), takeovers: Sequence[str] = ()
     ) -> None:

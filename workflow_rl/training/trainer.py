@@ -72,24 +72,14 @@ class Training:
 
     def _collector(self) -> Collector | PlainCollector:
         config, stream = self.config, Stream(self.config.seed, (PHASES.index(self.phase),))
+        conduct = Conduct.of(config, self.network)
         if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
-            return self._plain_collector(stream)
-        games, conduct = Games.of(config, self.network), Conduct.of(config, self.network)
-        return Collector(games, config.n_envs, config.update_steps, conduct, stream)
-
-    def _plain_collector(self, stream: Stream) -> PlainCollector:
-        config = self.config
-        envs = make_envs(
-            Backend(config.backend, config.cyborg_path), config.n_envs, network=self.network,
-            red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
-        )  # fmt: skip
-        collector = PlainCollector(envs, config.update_steps, config.max_steps, Conduct.of(config, self.network))
-        try:
-            collector.start(stream.environments(config.n_envs), stream.policy(config.n_envs))
-        except BaseException:
-            collector.close()
-            raise
-        return collector
+            envs = make_envs(
+                Backend(config.backend, config.cyborg_path), config.n_envs, network=self.network,
+                red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
+            )  # fmt: skip
+            return PlainCollector(envs, config.update_steps, config.max_steps, conduct).started(stream)
+        return Collector(Games.of(config, self.network), config.n_envs, config.update_steps, conduct, stream)
 
     @property
     def progress(self) -> float:
@@ -308,15 +298,12 @@ def _train(start: _Start, say: Say, stack: ExitStack) -> tuple[Training, StopRea
         if reason is not None and training.phase == BASE:
             training = stack.enter_context(closing(start.training(MAIN, training.ppo.net)))
             reason = None
-            _checkpoint(run, training)
-        elif reason is None and training.update % start.config.checkpoint_updates == 0:
-            _checkpoint(run, training)  # not at the end: one killed in the evaluation makes its last updates again
+            due = True
+        else:  # no checkpoint at the end: a run killed in its evaluation repeats its last updates
+            due = reason is None and training.update % start.config.checkpoint_updates == 0
+        if run and due:
+            run.save_checkpoint(training.arrays(), training.counters())
     return training, reason, seconds
-
-
-def _checkpoint(run: Run[TrainConfig] | None, training: Training) -> None:
-    if run:
-        run.save_checkpoint(training.arrays(), training.counters())
 
 
 def _finish(training: Training, reason: StopReason, seconds: float, run: Run[TrainConfig] | None) -> WorkflowResult:
