@@ -76,7 +76,8 @@ class Training:
         if config.backend != "native" or config.path == "plain" or choose_device(config.device) != "cpu":
             envs = make_envs(
                 Backend(config.backend, config.cyborg_path), config.n_envs, network=self.network,
-                red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps, takeover=config.takeover,
+                red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps,
+                takeover=config.takeover,
             )  # fmt: skip
             return PlainCollector(envs, config.update_steps, config.max_steps, conduct).started(stream)
         return Collector(Games.of(config, self.network), config.n_envs, config.update_steps, conduct, stream)
