@@ -84,7 +84,6 @@ DEFINITIONS = {
         "themselves 2.1": "version of CybORG",
         "largest of 27": "three policies, three opponents, three lengths",
     },
-    "CONTRIBUTING.md": {"under 400 lines, functions under 60": "house rule, tests/test_architecture.py"},
     "CHANGELOG.md": {
         "0.1.0": "our version",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
