@@ -121,7 +121,7 @@ def test_an_interrupt_ends_cleanly_with_a_word() -> None:
 
 
 def test_a_full_disk_under_standard_output_is_one_sentence_and_exit_code_2() -> None:
-    command = f"{sys.executable} -m workflow_rl.cli.commands evaluate sleep --episodes 2 --json > /dev/full"
+    command = f"{sys.executable} -m workflow_rl.cli evaluate sleep --episodes 2 --json > /dev/full"
     done = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == "Error: cannot go on: No space left on device."

@@ -243,7 +243,7 @@ def test_a_system_that_has_no_room_is_named_and_started_processes_end(
 FULL = """
 mount -t tmpfs -o size=4k none /dev/shm || exit 77
 dd if=/dev/zero of=/dev/shm/full bs=4k count=1 2>/dev/null
-exec "$0" -m workflow_rl.cli.commands evaluate sleep --backend cyborg --episodes 4 --jobs 3
+exec "$0" -m workflow_rl.cli evaluate sleep --backend cyborg --episodes 4 --jobs 3
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
@@ -198,13 +199,13 @@ def test_a_search_among_eight_types_is_judged_by_shares_of_the_range(monkeypatch
     monkeypatch.setattr(bench_search, "LARGE_EVALUATIONS", 12)
     monkeypatch.setattr(bench_search, "LARGE_LOOKS", (6, 12))
     found = bench_search.large_regret(0, 0.01)
-    assert len(found["share"]) == 12
-    assert all(0 <= share <= 1 for share in found["share"])
-    assert found["share"][-1] < found["random_share"]
-    assert 100 < found["random_first"] <= 20_000
-    summary = bench_search.large_summary([found | {"share": [0.5] * 11 + [last]} for last in (0.04, 0.06)], 0.01)
-    assert summary["within_5_percent"] == 0.5
-    assert summary["median_regret_percent"] == {"6": 50.0, "12": 5.0}
+    assert len(found.share) == 12
+    assert all(0 <= share <= 1 for share in found.share)
+    assert found.share[-1] < found.random_share
+    assert 100 < found.random_first <= 20_000
+    summary = bench_search.large_summary([replace(found, share=[0.5] * 11 + [last]) for last in (0.04, 0.06)], 0.01)
+    assert summary.within_5_percent == 0.5
+    assert summary.median_regret_percent == {"6": 50.0, "12": 5.0}
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
-    from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv 
     check_backend(backend)
     if backend.name == "native":
         return CageVectorEnv(num_envs, **options)
-    from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 
     return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)
 

@@ -23,8 +23,11 @@ _SERVICE_PID = 1043
 _FIRST_PID = 1100  # where a scenario names no numbers
 _CONFIDENTIALITY = {0.0: "None", 0.1: "Low", 1.0: "Medium"}
 
+Yaml = dict[str, Any]
+"""A part of a scenario in CybORG's schema."""
 
-def cyborg_scenario(network: Network) -> dict[str, Any]:
+
+def cyborg_scenario(network: Network) -> Yaml:
     """Returns the scenario dictionary for CybORG 2.1; equal seeds and actions give equal games."""
     return {
         "Agents": {"Blue": _blue(network), "Green": _green(network), "Red": _red(network)},
@@ -33,9 +36,7 @@ def cyborg_scenario(network: Network) -> dict[str, Any]:
     }
 
 
-def _agent(
-    network: Network, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str
-) -> dict[str, Any]:
+def _agent(network: Network, knows: Yaml, actions: list[str], sessions: list[Any], reward: str) -> Yaml:
     return {
         "AllowedSubnets": [subnet.name for subnet in _from_the_foothold(network)],
         "INT": {"Hosts": knows},
@@ -53,11 +54,11 @@ def _from_the_foothold(network: Network) -> list[Subnet]:
     return sorted(network.subnets, key=lambda subnet: subnet.name != first)
 
 
-def _everything(network: Network) -> dict[str, Any]:
+def _everything(network: Network) -> Yaml:
     return {name: {"Interfaces": "All", "System info": "All", "User info": "All"} for name in network.host_names}
 
 
-def _blue(network: Network) -> dict[str, Any]:
+def _blue(network: Network) -> Yaml:
     server = next(host.name for host in network.hosts if host.unit_type == "defender")
     systems = {host.name: host.os for host in network.hosts}
     clients = [
@@ -84,7 +85,7 @@ def _blue(network: Network) -> dict[str, Any]:
     return agent | {"adversary": "Red"}
 
 
-def _green(network: Network) -> dict[str, Any]:
+def _green(network: Network) -> Yaml:
     unit_types = ("user", "op_host")
     sessions = [
         {"hostname": host.name, "name": "GreenSession", "type": "green_session", "username": "GreenAgent"}
@@ -96,7 +97,7 @@ def _green(network: Network) -> dict[str, Any]:
     return _agent(network, _everything(network), actions, sessions, "None")
 
 
-def _red(network: Network) -> dict[str, Any]:
+def _red(network: Network) -> Yaml:
     foothold = network.red.foothold
     session = {"hostname": foothold, "name": "RedPhish", "type": "RedAbstractSession", "username": "SYSTEM"}
     actions = [*RED_ACTIONS[:4], *(exploit.name for exploit in network.exploits), *RED_ACTIONS[4:]]
@@ -104,24 +105,24 @@ def _red(network: Network) -> dict[str, Any]:
     return _agent(network, knows, actions, [session], "HybridImpactPwn")
 
 
-def _subnet(network: Network, name: str) -> dict[str, Any]:
+def _subnet(network: Network, name: str) -> Yaml:
     subnet = next(subnet for subnet in network.subnets if subnet.name == name)
-    rules: dict[str, Any] = {}
+    rules: Yaml = {}
     if subnet.reached_through:
         rules[network.subnet_of(network.red.foothold)] = {"in": "None", "out": "all"}
     rules["all"] = {"in": "all", "out": "all"}
     return {"Hosts": list(subnet.hosts), "NACLs": rules, "Size": len(subnet.hosts)}
 
 
-def _host(network: Network, host: Host) -> dict[str, Any]:
+def _host(network: Network, host: Host) -> Yaml:
     operational = network.operational_service
-    knows: dict[str, Any] = {name: {"Interfaces": "IP Address"} for name in host.reveals}
+    knows: Yaml = {name: {"Interfaces": "IP Address"} for name in host.reveals}
     knows[host.name] = {"Interfaces": "All"}
     numbers = host.process_ids or range(_FIRST_PID, _FIRST_PID + len(host.services))
     processes = [_process(service, number) for service, number in zip(host.services, numbers, strict=False)]
     idle = numbers[len(host.services) :]
     processes += [{"PID": number, "PPID": 1, "Process Name": "idle", "Username": "root"} for number in idle]
-    described: dict[str, Any] = {
+    described: Yaml = {
         "AWS_Info": [],
         "Processes": processes,
         "System info": dict(_SYSTEMS[host.os]),
@@ -139,8 +140,8 @@ def _host(network: Network, host: Host) -> dict[str, Any]:
     return described | {"info": knows}
 
 
-def _process(service: Service, pid: int) -> dict[str, Any]:
-    process: dict[str, Any] = {
+def _process(service: Service, pid: int) -> Yaml:
+    process: Yaml = {
         "Connections": [{"local_address": "0.0.0.0", "local_port": port} for port in service.ports],
         "PID": pid,
         "PPID": 1,
@@ -156,9 +157,9 @@ def _process(service: Service, pid: int) -> dict[str, Any]:
     return process
 
 
-def _users(host: Host) -> list[dict[str, Any]]:
+def _users(host: Host) -> list[Yaml]:
     names = ["root", "www-data", "ubuntu"] if host.os == "linux" else ["Administrator", "SYSTEM"]
-    users: list[dict[str, Any]] = [{"Username": name} for name in [*names, "GreenAgent"]]
+    users: list[Yaml] = [{"Username": name} for name in [*names, "GreenAgent"]]
     if host.guessable:
         users.append({"Username": host.guessable, "Bruteforceable": True, "Password": host.guessable})
     return users

@@ -20,7 +20,6 @@ import gymnasium.spaces
 import numpy as np
 
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 from workflow_rl.errors import MissingExtraError, UserError
 
@@ -229,12 +228,16 @@ class CyborgGame:
             random.setstate(callers)
 
 
-def check_package(package: CyborgPackage, edition: str, network: Network | None = None) -> None:
-    """Refuses an edition that this CybORG does not play, and a network that a checkout cannot take."""
+def check_package(package: CyborgPackage, edition: str) -> None:
+    """Refuses an edition that this CybORG does not play."""
     if edition != package.edition:
         raise UserError(
             f"{package.name} plays the {package.edition} edition, not {edition}; "
             "for another one give the path of a checkout of it (--cyborg-path; in Python cyborg_path)."
         )
-    if package.scenario_file and network not in (None, load_network()):
+
+
+def check_network(package: CyborgPackage, network: Network, bundled: Network) -> None:
+    """Refuses any network but the ``bundled`` one for a checkout, which plays its own Scenario2."""
+    if package.scenario_file and network != bundled:
         raise UserError(f"{package.name} plays its own Scenario2; give no other network with it.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ from workflow_rl.errors import UserError
 from workflow_rl.runs import commit, parse_json, write_atomically
 from workflow_rl.studies.bench import machine
 
+Figures = dict[str, Any]
+"""What is stored as JSON."""
 
-def write_result(folder: Path, name: str, command: str, figures: dict[str, Any], **about: Any) -> Path:
+
+def write_result(folder: Path, name: str, command: str, figures: Figures, **about: Any) -> Path:
     """Writes FOLDER/NAME.json atomically and returns its path; ``about`` is kept beside the figures."""
     result = {
         "command": command,
         "commit": commit(),
         "version": VERSION,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": machine(),
+        "machine": asdict(machine()),
         **about,
         "figures": figures,
     }
@@ -30,7 +34,7 @@ def write_result(folder: Path, name: str, command: str, figures: dict[str, Any],
     return path
 
 
-def read_result_file(path: Path) -> dict[str, Any]:
+def read_result_file(path: Path) -> Figures:
     """A result file as it was written."""
     try:
         result = parse_json(path.read_text(encoding="utf-8"))

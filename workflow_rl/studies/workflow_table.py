@@ -6,7 +6,6 @@ import math
 from dataclasses import asdict, dataclass
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from workflow_rl.runs import parse_json
 from workflow_rl.search.gp import Order, pair_swaps
 from workflow_rl.search.ranking import Evaluated, Posterior
 from workflow_rl.search.strategies import MOST_EXHAUSTIVE
+from workflow_rl.studies.results import Figures
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.workflow import unit_types
 
@@ -89,7 +89,7 @@ class WorkflowTable:
         effect = float(self.truth[before].mean() - self.truth[after].mean())
         return effect, self.standard_error * math.sqrt(1 / len(before) + 1 / len(after))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Figures:
         """The figures of the table."""
         pairs = []
         for first, second in combinations(self.orders[0], 2):
@@ -119,7 +119,7 @@ class WorkflowTable:
             "ranking": self._ranking(),
         }
 
-    def _ranking(self) -> dict[str, Any]:
+    def _ranking(self) -> Figures:
         """What the process makes of the whole table: the group of equals, and its pair effects."""
         errors = (self.evaluation_error,) * self.returns.shape[1]
         evaluated = [
@@ -138,7 +138,7 @@ class WorkflowTable:
         }
 
 
-def table_from_json(value: dict[str, Any]) -> WorkflowTable:
+def table_from_json(value: Figures) -> WorkflowTable:
     """A table as it is stored."""
     orders = tuple(tuple(name.split(",")) for name in value["workflows"])
     errors = np.array(value["standard_error"], float)
