@@ -52,15 +52,11 @@ def evaluate(
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.config import check_jobs
     from workflow_rl.defenders.names import DEFAULT_EPISODES, challenge, evaluate_named
-    from workflow_rl.engine.network import RED_AGENTS, check_choice, parse_red_agents
+    from workflow_rl.engine.network import RED_AGENTS, parse_red_agents
     from workflow_rl.envs.backends import Backend, check_backend
 
     if protocol:
-        check_choice("protocol", protocol, ("challenge",))
-        if red_agent is not None:
-            raise UserError("--protocol challenge plays all red agents; leave --red-agent out.")
-        if takeover is not None:
-            raise UserError("--protocol challenge has no takeover: blue watches from the first step.")
+        _check_protocol(protocol, red_agent, takeover)
     reds = parse_red_agents(red_agent or ",".join(RED_AGENTS))
     where = Backend(backend, cyborg_path, check_jobs(jobs))
     check_backend(where)
@@ -75,6 +71,16 @@ def evaluate(
                 policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance, takeover
             )
     show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found))
+
+
+def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) -> None:
+    from workflow_rl.engine.network import check_choice
+
+    check_choice("protocol", protocol, ("challenge",))
+    if red_agent is not None:
+        raise UserError("--protocol challenge plays all red agents; leave --red-agent out.")
+    if takeover is not None:
+        raise UserError("--protocol challenge has no takeover: blue watches from the first step.")
 
 
 def print_challenge(figures: Figures) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +22,9 @@ from workflow_rl.cli.common import (
 )
 from workflow_rl.errors import SimulatorError, UserError
 
+if TYPE_CHECKING:
+    from workflow_rl.runs import Run
+
 
 @with_settings
 def train(
@@ -31,33 +36,19 @@ def train(
     **values: Any,
 ) -> None:
     """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
-    from dataclasses import asdict
-
     from workflow_rl.cli.tensorboard_log import TensorBoardLog
     from workflow_rl.defenders.imitation import expert_teacher
-    from workflow_rl.presets import make_config
-    from workflow_rl.runs import Run, new_run_directory, read_config, read_result
-    from workflow_rl.training.train_task import check_task
     from workflow_rl.training.trainer import train_workflow
 
     given = {name: value for name, value in values.items() if value is not None}
-    if resume is not None:
-        if given or preset or run_dir:
-            raise UserError("--resume goes on with the run's own settings; give no others.")
-        read_config(resume)  # a training at all?
-        done = read_result(resume)
-        if done is not None:
-            raise UserError(f"{resume} is finished; there is nothing to resume.")
-        run = Run.open(resume)
-    else:
-        config = make_config(preset, **given)
-        check_task(config)
-        run = Run.create(run_dir or new_run_directory(preset or "train"), config)
+    if resume is not None and (given or preset or run_dir):
+        raise UserError("--resume goes on with the run's own settings; give no others.")
+    run = _unfinished_run(resume) if resume else _new_run(preset, given, run_dir)
     say(f"run: {run.path}")
     log = TensorBoardLog(run.path) if tensorboard else None
     with training_progress() as show:
 
-        def hear(event: dict[str, Any]) -> None:
+        def hear(event: Figures) -> None:
             if log:
                 log(event)
             show(line(event), event["update"], run.config.max_updates)
@@ -76,7 +67,26 @@ def train(
     show_result(figures, as_json, lambda: print(summary(figures)))
 
 
-def line(event: dict[str, Any]) -> str:
+def _unfinished_run(path: Path) -> Run:
+    from workflow_rl.runs import Run, read_config, read_result
+
+    read_config(path)  # refuses what is not a training
+    if read_result(path) is not None:
+        raise UserError(f"{path} is finished; there is nothing to resume.")
+    return Run.open(path)
+
+
+def _new_run(preset: str, given: Figures, path: Path | None) -> Run:
+    from workflow_rl.presets import make_config
+    from workflow_rl.runs import Run, new_run_directory
+    from workflow_rl.training.train_task import check_task
+
+    config = make_config(preset, **given)
+    check_task(config)
+    return Run.create(path or new_run_directory(preset or "train"), config)
+
+
+def line(event: Figures) -> str:
     """One update in words."""
     words = [f"{event['phase']} {event['update']:4}"]
     if event["return"] is not None:

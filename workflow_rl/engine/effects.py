@@ -28,13 +28,7 @@ from workflow_rl.engine.state import (
     State,
     sessions,
 )
-from workflow_rl.engine.tables import (
-    NO_SERVICE,
-    REFUSES,
-    YIELDS_LOGIN,
-    YIELDS_PRIVILEGED,
-    Tables,
-)
+from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, Tables
 
 
 @compiled
