@@ -76,10 +76,7 @@ class LockstepResult(ReplayResult):
 
 
 def live_lockstep(
-    live: LiveGames,
-    blues: Mapping[str, Policy],
-    network: Network,
-    progress: Callable[[int], None] = lambda _: None,
+    live: LiveGames, blues: Mapping[str, Policy], network: Network, progress: Callable[[int], None] = lambda _: None
 ) -> LockstepResult:
     """Plays games of genuine CybORG and the same games in the engine, and counts the steps that differ.
 
