@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.table_summary import between, cost_of_reversing, pair_effect
+from benchmarks.table_summary import summary as summary_of
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl.search.gp import Order
@@ -132,14 +134,14 @@ def test_a_table_tells_noise_from_differences() -> None:
     one = table()
     assert one.noise == pytest.approx(0.5, rel=0.1)
     assert one.standard_error == pytest.approx(one.noise / math.sqrt(5))
-    assert one.between == pytest.approx(2.0, rel=0.1)  # half of the workflows are 4 better
-    assert table(effect=0.0).between < 0.1
-    effect, error = one.pair_effect("enterprise", "user")
+    assert between(one) == pytest.approx(2.0, rel=0.1)  # half of the workflows are 4 better
+    assert between(table(effect=0.0)) < 0.1
+    effect, error = pair_effect(one, "enterprise", "user")
     assert error == pytest.approx(one.noise / math.sqrt(5) * math.sqrt(2 / 24))  # 24 workflows on each side
     assert effect == pytest.approx(4.0, abs=4 * error + 0.05)
     for first, second in combinations(ITEMS, 2):
         if (first, second) != ("enterprise", "user"):
-            assert abs(one.pair_effect(first, second)[0]) < 0.3
+            assert abs(pair_effect(one, first, second)[0]) < 0.3
 
 
 def test_workflows_that_are_the_same_task_have_the_same_true_return() -> None:
@@ -156,9 +158,9 @@ def test_reversing_a_priority_costs_the_best_task_with_it_less_the_best_without(
     items = ("enterprise", "op_server", "user")
     returns = dict(zip(permutations(items), (-41, -52, -21, -25, -54, -34), strict=True))
     one = WorkflowTable(tuple(returns), np.array([[value, value] for value in returns.values()], float), 0.1, items)
-    assert one.cost_of_reversing("op_server", "enterprise") == -21 + 41
-    assert one.cost_of_reversing("enterprise", "user") == -21 + 25
-    assert one.cost_of_reversing("user", "enterprise") == -25 + 21
+    assert cost_of_reversing(one, "op_server", "enterprise") == -21 + 41
+    assert cost_of_reversing(one, "enterprise", "user") == -21 + 25
+    assert cost_of_reversing(one, "user", "enterprise") == -25 + 21
 
 
 def test_a_table_of_tasks_is_an_objective_on_all_workflows() -> None:
@@ -235,14 +237,14 @@ def test_the_stored_tables_have_three_trainings_of_all_workflows_that_all_follow
         assert np.array(stored["table"][name]).min() >= 0.95
     assert np.array(stored["table"]["repairs"]).min() >= 2
     assert stored["followed"] == stored["trainings"] == 360
-    fresh: Any = read_table(path).summary()
+    fresh: Any = summary_of(read_table(path))
     for name in ("noise_of_one_training", "deviation_between_workflows", "best_task_return"):
         assert fresh[name] == pytest.approx(stored[name])
     assert fresh["pairs"] == [pytest.approx(pair) for pair in stored["pairs"]]
 
 
 def test_against_meander_the_stored_table_shows_no_priority_that_matters() -> None:
-    summary = read_table(RESULTS / "workflow_table_meander.json").summary()
+    summary = summary_of(read_table(RESULTS / "workflow_table_meander.json"))
     assert not any(pair["matters"] for pair in summary["ranking"]["pairs"])
     assert summary["ranking"]["n_equal_to_best"] == 120
     assert all(pair["effect"] < 2.8 * pair["standard_error"] for pair in summary["pairs"])  # 95 % for ten together
@@ -250,9 +252,9 @@ def test_against_meander_the_stored_table_shows_no_priority_that_matters() -> No
 
 def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_matters() -> None:
     found = read_table(RESULTS / "workflow_table_bline.json")
-    pairs = found.summary()["ranking"]["pairs"]
+    pairs = summary_of(found)["ranking"]["pairs"]
     assert [(pair["first"], pair["second"]) for pair in pairs if pair["matters"]] == [("enterprise", "user")]
-    equals = found.summary()["ranking"]["equal_to_best"]
+    equals = summary_of(found)["ranking"]["equal_to_best"]
     assert all(name.split(",").index("enterprise") < name.split(",").index("user") for name in equals)
     untaken = [pair for pair in pairs if {pair["first"], pair["second"]} & {"defender", "op_host"}]
     assert max(pair["effect"] for pair in untaken) < 0.1 * pairs[0]["effect"]

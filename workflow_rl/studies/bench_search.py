@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from itertools import permutations
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,6 @@ from workflow_rl.errors import UserError
 from workflow_rl.search.gp import Order, features
 from workflow_rl.search.strategies import OrderSearch, make_search
 from workflow_rl.studies.bench import Machine, Say, machine
-from workflow_rl.studies.results import Figures
 from workflow_rl.studies.workflow_table import WorkflowTable, read_table
 from workflow_rl.training.workflow import unit_types
 
@@ -112,7 +112,7 @@ class SearchFigures:
     large: dict[str, LargeFigures]
     machine: Machine
 
-    def to_json(self) -> Figures:
+    def to_json(self) -> dict[str, Any]:
         """One object per table, with one per strategy in those of stored tables."""
         plain = asdict(self)
         tables = {name: found | found.pop("by_strategy") for name, found in plain["tables"].items()}
