@@ -1,4 +1,4 @@
-"""One network of genuine CybORG behind the Gymnasium API."""
+"""One environment of genuine CybORG behind the Gymnasium API."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from workflow_rl.envs.game import (
 )
 from workflow_rl.errors import SimulatorError, UserError
 
-TAKEOVER = 11  # what a seed is for, beside the game
+TAKEOVER = 11  # separates the generator of the takeover from that of the game
 
 
 class CyborgEnv(gymnasium.Env[np.ndarray, int]):
-    """One network of genuine CybORG; observation, actions, rewards and infos as in :class:`workflow_rl.CageVectorEnv`.
+    """One environment of genuine CybORG; spaces, rewards and infos as in :class:`workflow_rl.CageVectorEnv`.
 
-    ``reset(seed=s)`` starts the game that CybORG plays after ``random.seed(s)``; the episodes that follow without a
-    seed are derived from it. Python's global generator is left as it was.
+    ``reset(seed=s)`` starts the game that CybORG plays after ``random.seed(s)``; later resets without a seed derive
+    theirs from it. Python's global generator is not changed.
 
     Args:
         red_agent: ``bline``, ``meander`` or ``sleep``.
-        edition: that of the CybORG at hand, or it is refused.
+        edition: the edition of the installed CybORG; another one is refused.
         max_steps: length of an episode; None: endless.
-        green_agent: ``sleep`` (standard) or ``active``.
+        green_agent: ``sleep`` (the challenge's) or ``active``.
         network: a network or the path of its file.
         cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        recorder: made from a :class:`CyborgGame`, puts a row of the trace format into ``infos["record"]``, those of the
-            takeover into ``opening``; see :class:`workflow_rl.fidelity.cyborg_recorder.Recorder`.
+        recorder: makes a :class:`workflow_rl.fidelity.cyborg_recorder.Recorder` from a game. Its rows of the trace
+            format are in ``infos["record"]``; those of the steps before the takeover are in ``opening``.
         takeover: steps that red plays before blue may act, or a range of them.
     """
 
@@ -75,18 +75,18 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self._playing = ""  # the opponent of the running game
         self.red_agent, self.takeover = red_agent, str(takeover)
         self.opening: list[dict[str, np.ndarray]] = []  # rows of the trace format, of the steps before the takeover
-        self._slept = 0  # how many those were
+        self._slept = 0  # the number of these steps
         self._fixed, self._targets = fixed_unit_types(self.network), fixed_hosts(self.network)
         self._foothold = self.network.host_names.index(self.network.red.foothold)
         self.observation_space = Box(0.0, 1.0, (4 * len(self.network.hosts),), np.float32)
         self.action_space: Any = Discrete(self.network.n_actions)
         self._seed: int | None = None
         self._episode, self._actions = 0, bytearray()
-        self._observation = np.zeros(4 * len(self.network.hosts), np.float32)
+        self.observation = np.zeros(4 * len(self.network.hosts), np.float32)  # the latest one
 
     @property
     def red_agent(self) -> str:
-        """The opponent; another one takes over at the next reset."""
+        """The opponent; a change takes effect at the next reset."""
         return self._next_red
 
     @red_agent.setter
@@ -98,7 +98,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
 
     @property
     def takeover(self) -> str:
-        """Steps that red plays before; another number counts from the next reset."""
+        """Steps that red plays before blue may act; a change takes effect at the next reset."""
         return self._takeover
 
     @takeover.setter
@@ -109,7 +109,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
 
     @property
     def progress(self) -> tuple[str, str, int, int, bytes]:
-        """Where the game stands: opponent, takeover, seed, number of the episode, blue's actions. Can be set."""
+        """The state of the game as opponent, takeover, seed, number of the episode and blue's actions. Can be set."""
         self._check_running("the game can be asked for")
         assert self._seed is not None
         return self._playing, str(self._slept), self._seed, self._episode, bytes(self._actions)
@@ -123,19 +123,12 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         for action in actions:
             self._play(action)
 
-    @property
-    def observation(self) -> np.ndarray:
-        """The latest observation; (52,)."""
-        return self._observation
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, Infos]:
-        """Starts a new episode; option ``red_agent`` replaces the opponent."""
+        """Starts a new episode; the options ``red_agent`` and ``takeover`` replace these settings."""
         options = dict(options or {})
         check_options(options, OPTIONS)
-        if "red_agent" in options:
-            self.red_agent = options["red_agent"]
-        if "takeover" in options:
-            self.takeover = options["takeover"]
+        for name, value in options.items():
+            setattr(self, name, value)
         if seed is not None:
             super().reset(seed=check_seed(seed))
             self._seed, self._episode = int(seed), 0
@@ -145,8 +138,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             self._episode += 1
         self._start()
         start = start_infos(self._game.levels()[None], np.array([self._slept]))
-        infos = {key: value[0] for key, value in start.items()}
-        return self._observation.copy(), infos
+        return self.observation.copy(), {key: value[0] for key, value in start.items()}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, Infos]:
         """Plays one step."""
@@ -171,8 +163,8 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             "takeover": np.int32(self._slept),
         }
         if self._recorder is not None:
-            infos["record"] = self._recorder.record(number, self._observation, reward)
-        return self._observation.copy(), reward, False, self._ended, infos
+            infos["record"] = self._recorder.record(number, self.observation, reward)
+        return self.observation.copy(), reward, False, self._ended, infos
 
     def _check_running(self, what: str) -> None:
         if self._seed is None:
@@ -185,7 +177,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         return self.max_steps is not None and len(self._actions) >= self.max_steps
 
     def _start(self) -> None:
-        """Begins the episode that ``_seed`` and ``_episode`` stand for."""
+        """Begins the episode that ``_seed`` and ``_episode`` identify."""
         if self._game is None or self._playing != self._next_red:
             self._playing = self._next_red
             self._game = CyborgGame(self._package, self._playing, self.green_agent, self.network)
@@ -195,13 +187,13 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         seed = self._seed if self._episode == 0 else int(words[0]) << 64 | int(words[1])
         self._actions = bytearray()
         with self._explained():
-            self._observation = self._game.reset(seed)
+            self.observation = self._game.reset(seed)
         if self._recorder is not None:
             self._recorder.start()
         self._sleep()
 
     def _sleep(self) -> None:
-        """Red plays until blue takes over."""
+        """Plays the steps before blue takes over."""
         assert self._seed is not None
         least, most = parse_takeover(self.takeover)[0]
         own = np.random.default_rng([self._seed, self._episode, TAKEOVER])
@@ -209,13 +201,13 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         for _ in range(self._slept):
             reward = self._play(SLEEP)
             if self._recorder is not None:
-                self.opening.append(self._recorder.record(SLEEP, self._observation, reward))
-        self._actions = bytearray()  # those of blue's own
+                self.opening.append(self._recorder.record(SLEEP, self.observation, reward))
+        self._actions = bytearray()  # from now on blue's own
 
     def _play(self, action: int) -> float:
         self._actions.append(action)
         with self._explained():
-            self._observation, reward = self._game.step(action)
+            self.observation, reward = self._game.step(action)
         return float(reward)
 
     @contextmanager
@@ -223,7 +215,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         try:
             yield
         except BaseException as error:
-            self._game = None  # half-played: nothing can be built on it
+            self._game = None  # half-played and unusable
             if not isinstance(error, Exception):
                 raise
             raise SimulatorError(

@@ -1,15 +1,18 @@
-"""Our scenario in CybORG's own schema: the dictionary that ``csle_cyborg.main.Main`` takes."""
+"""A network in CybORG's own schema: the scenario dictionary that ``csle_cyborg.main.Main`` takes."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
 
-# How CybORG's images describe what our services are.
-_PROCESS_TYPES = {"rdp": "rdp", "smb": "smb", "ftp": "femitter", "web": "webserver", "smtp": "smtp"}
-_PROCESS_VERSIONS = {"smtp": "haraka 2.7.0"}
-_PROCESS_PROPERTIES = {"web": ["rfi"]}
+# How CybORG describes the processes of our types of service.
+_PROCESSES: dict[str, dict[str, Any]] = {
+    "Process Type": {"rdp": "rdp", "smb": "smb", "ftp": "femitter", "web": "webserver", "smtp": "smtp"},
+    "Process Version": {"smtp": "haraka 2.7.0"},
+    "Properties": {"web": ["rfi"]},
+}
 _SYSTEMS = {
     "linux": {"Architecture": "x64", "OSDistribution": "UBUNTU", "OSType": "LINUX", "OSVersion": "U18_04_3"},
     "windows": {
@@ -20,7 +23,7 @@ _SYSTEMS = {
     },
 }
 _SERVICE_PID = 1043
-_FIRST_PID = 1100  # where a scenario names no numbers
+_FIRST_PID = 1100  # for hosts without process ids in the network file
 _CONFIDENTIALITY = {0.0: "None", 0.1: "Low", 1.0: "Medium"}
 
 Yaml = dict[str, Any]
@@ -28,10 +31,10 @@ Yaml = dict[str, Any]
 
 
 def cyborg_scenario(network: Network) -> Yaml:
-    """Returns the scenario dictionary for CybORG 2.1; equal seeds and actions give equal games."""
+    """The scenario of CybORG 2.1; equal seeds and actions give equal games."""
     return {
         "Agents": {"Blue": _blue(network), "Green": _green(network), "Red": _red(network)},
-        "Subnets": {subnet.name: _subnet(network, subnet.name) for subnet in network.subnets},
+        "Subnets": {subnet.name: _subnet(network, subnet) for subnet in network.subnets},
         "Hosts": {host.name: _host(network, host) for host in network.hosts},
     }
 
@@ -49,7 +52,7 @@ def _agent(network: Network, knows: Yaml, actions: list[str], sessions: list[Any
 
 
 def _from_the_foothold(network: Network) -> list[Subnet]:
-    """Subnets with red's first; sessions start in this order, and each draws the number of its process."""
+    """Subnets, that of red's foothold first: sessions start in this order, and each draws its process id."""
     first = network.subnet_of(network.red.foothold)
     return sorted(network.subnets, key=lambda subnet: subnet.name != first)
 
@@ -105,8 +108,7 @@ def _red(network: Network) -> Yaml:
     return _agent(network, knows, actions, [session], "HybridImpactPwn")
 
 
-def _subnet(network: Network, name: str) -> Yaml:
-    subnet = next(subnet for subnet in network.subnets if subnet.name == name)
+def _subnet(network: Network, subnet: Subnet) -> Yaml:
     rules: Yaml = {}
     if subnet.reached_through:
         rules[network.subnet_of(network.red.foothold)] = {"in": "None", "out": "all"}
@@ -141,20 +143,15 @@ def _host(network: Network, host: Host) -> Yaml:
 
 
 def _process(service: Service, pid: int) -> Yaml:
-    process: Yaml = {
+    process = {
         "Connections": [{"local_address": "0.0.0.0", "local_port": port} for port in service.ports],
         "PID": pid,
         "PPID": 1,
         "Process Name": service.process,
         "Username": service.account,
     }
-    if service.type in _PROCESS_TYPES:
-        process["Process Type"] = _PROCESS_TYPES[service.type]
-    if service.type in _PROCESS_VERSIONS:
-        process["Process Version"] = _PROCESS_VERSIONS[service.type]
-    if service.type in _PROCESS_PROPERTIES:
-        process["Properties"] = list(_PROCESS_PROPERTIES[service.type])
-    return process
+    own = {key: by_type[service.type] for key, by_type in _PROCESSES.items() if service.type in by_type}
+    return process | deepcopy(own)
 
 
 def _users(host: Host) -> list[Yaml]:

@@ -1,4 +1,4 @@
-"""Genuine CybORG many times over: one process per environment, ended whatever happens, and its death explained."""
+"""Many environments of genuine CybORG: one process each, which never outlives its owner; failures are explained."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from workflow_rl.errors import SimulatorError, UserError
 
 
 class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Genuine CybORG many times over, with the contract of :class:`workflow_rl.CageVectorEnv`.
+    """Many environments of genuine CybORG, with the contract of :class:`workflow_rl.CageVectorEnv`.
 
     Each environment has a process of its own (Gymnasium's AsyncVectorEnv, observations in shared memory); a single one
-    lives in this process. A process that dies ends them all with a :class:`SimulatorError` that says how; processes end
-    with the one that started them, whatever ends that. Seeds, infos and autoreset as in CageVectorEnv; the games are
-    CybORG's own, so the same seed is another game there and here.
+    runs in this process. If a process dies, all are closed and a :class:`SimulatorError` explains why. Processes end
+    with the one that started them, however that ends. Seeds, infos and autoreset are as in CageVectorEnv, but a seed
+    denotes a different game there.
 
     Args:
-        num_envs: how many environments, and processes.
-        red_agent: ``bline``, ``meander``, ``sleep``, or a comma list: environment i gets entry i, round and round.
-        takeover: steps that red plays before, likewise.
+        num_envs: number of environments, each with a process.
+        red_agent: ``bline``, ``meander``, ``sleep``, or a comma list, whose entries the environments use in turn.
+        takeover: steps that red plays before blue may act, a range of them, or a comma list used in the same way.
         options: as for :class:`CyborgEnv`.
 
     Example:
@@ -69,7 +69,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ) -> None:
         self.num_envs = positive_int("number of environments", num_envs, MOST_PROCESSES)
         kinds = list(zip(self._spread(red_agent), self._takeovers(takeover), strict=True))
-        first = CyborgEnv(kinds[0][0], **options)  # refuses what is wrong, and imports CybORG before the processes fork
+        first = CyborgEnv(kinds[0][0], **options)  # checks the options, and imports CybORG before the processes fork
         self.network, self.max_steps = first.network, first.max_steps
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
         makers = [
@@ -104,7 +104,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, Infos]:
-        """Starts new episodes; seeds and options as in CageVectorEnv."""
+        """Starts new episodes; seeds and options are as in CageVectorEnv."""
         options = dict(options or {})
         chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
         check_options(options, (*OPTIONS, "reset_mask"))
@@ -143,7 +143,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return observations.copy(), rewards, terminated, truncated, infos
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """Where all games stand, as plain arrays: opponents, takeovers, seeds, episodes, blue's actions in them."""
+        """The states of all games as plain arrays: opponents, takeovers, seeds, episodes and blue's actions."""
         if not self._started.all():
             raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
         with self._guarded():
@@ -160,7 +160,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         }
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Takes back what :meth:`state_arrays` gave, by playing the actions again."""
+        """Restores what :meth:`state_arrays` returned, by playing the actions again."""
         reds = [bytes(row).rstrip(b"\0").decode() for row in arrays["reds"]]
         arrays = {"takeovers": np.zeros(self.num_envs, np.int64)} | arrays  # older checkpoints have none
         names = ("takeovers", "seeds", "episode_numbers", "lengths", "played")
@@ -179,7 +179,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Ends all processes when one fails, and says how it died."""
+        """Ends all processes when one fails, and explains how it died."""
         if self.closed:
             raise gymnasium.error.ClosedEnvironmentError("the environments are closed.")
         try:
@@ -188,14 +188,14 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             cause = cause_of_death(self.envs)
             self.close()
             raise SimulatorError(f"{cause}; the environments were closed.") from error
-        except BaseException:  # Ctrl-C too: answers of some processes would be taken for those to the next question
+        except BaseException:  # also Ctrl-C: pending answers would be mistaken for those to the next request
             if self.num_envs > 1:
                 self.close()
             raise
 
 
 class CyborgProcesses(AsyncVectorEnv):
-    """Gymnasium's environments in processes, which raises the error of a process without showing its traceback."""
+    """Gymnasium's AsyncVectorEnv, but it raises the error of a process without printing a traceback."""
 
     def _raise_if_errors(self, successes: Iterable[bool]) -> None:
         if not all(successes):
@@ -204,7 +204,7 @@ class CyborgProcesses(AsyncVectorEnv):
 
 
 def in_own_process(owner: int, make: Callable[[], Any]) -> Any:
-    """Makes an environment; outside of its owner's process one that Ctrl-C does not reach and that ends with it."""
+    """Makes an environment; in another process than its owner's, ignores Ctrl-C and ends with the owner."""
     if os.getpid() != owner:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -214,7 +214,7 @@ def in_own_process(owner: int, make: Callable[[], Any]) -> Any:
 
 
 def start_processes(makers: Sequence[Callable[[], Any]]) -> CyborgProcesses:
-    """One process for each maker of an environment, all or none."""
+    """Starts one process per environment; if one fails, none is left."""
     envs = CyborgProcesses.__new__(CyborgProcesses)
     how = "fork" if "fork" in get_all_start_methods() else "spawn"
     try:
@@ -243,10 +243,10 @@ def _why(error: OSError) -> str:
 
 
 def end_processes(envs: Any) -> None:
-    """Ends whatever was started and gives back its files; CybORG has nothing to save, so nobody is asked."""
+    """Ends all processes that were started and closes their files; CybORG has nothing to save."""
     envs.closed = True
     processes = [process for process in getattr(envs, "processes", []) if process.pid is not None]
-    if processes and processes[0]._parent_pid != os.getpid():  # a process that was forked later has a copy of this
+    if processes and processes[0]._parent_pid != os.getpid():  # this is a copy in a process forked later
         return
     for process in processes:
         process.terminate()
@@ -261,12 +261,12 @@ def end_processes(envs: Any) -> None:
             pipe.close()
     if hasattr(envs, "error_queue"):
         envs.error_queue.close()
-        envs.error_queue = None  # and with it its pipe
+        envs.error_queue = None  # closes its pipe
     envs.processes = []
 
 
 def cause_of_death(envs: Any) -> str:
-    """Which environment's process is gone, and how."""
+    """Which environment's process has ended, and how."""
     for number, process in enumerate(getattr(envs, "processes", [])):
         process.join(0.5 if number == 0 else 0.05)
         code = process.exitcode

@@ -67,11 +67,8 @@ class ReplayResult:
 
     def add(self, other: ReplayResult) -> None:
         """Adds the counts of another replay."""
-        self.episodes += other.episodes
-        self.steps += other.steps
-        self.mismatched_steps += other.mismatched_steps
-        self.mismatched_episodes += other.mismatched_episodes
-        self.mismatched_after_collision += other.mismatched_after_collision
+        for name in ("episodes", "steps", "mismatched_steps", "mismatched_episodes", "mismatched_after_collision"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_mismatch = self.first_mismatch or other.first_mismatch
         for name, number in other.mismatches_by_field.items():
             self.mismatches_by_field[name] = self.mismatches_by_field.get(name, 0) + number
@@ -106,7 +103,7 @@ def replay_all(
 
 
 class Replayer:
-    """A recording made ready for comparison; can be played with several tables, right or wrong ones."""
+    """A recording prepared for comparison; it can be played with several tables, correct or mutated ones."""
 
     def __init__(self, trace: Trace, network: Network) -> None:
         check_fits(trace, network)
@@ -126,7 +123,7 @@ class Replayer:
         return _summary(self.trace, wrong, self.played, first)
 
     def differs(self, tables: np.ndarray) -> bool:
-        """Does any step differ? Stops at the first."""
+        """Whether any step differs; stops at the first one."""
         return next(self._differences(tables), None) is not None
 
     def _differences(self, tables: np.ndarray) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
@@ -204,7 +201,7 @@ def _forced_draws(trace: Trace, network: Network) -> np.ndarray:
 
 
 def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
-    """What the trace says of every step, in the engine's codes; shapes (E, T, ...)."""
+    """The recorded fields of every step in the engine's codes; shapes (E, T, ...)."""
     exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in network.exploits])
     exploit = trace["exploit"].astype(np.int64)
     removable, level = trace["n_removable"] > 0, trace["priv"]
@@ -221,7 +218,7 @@ def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
         "detect": trace["detect"],
         "level": level,
         "has_sessions": trace["n_red"] > 0,
-        "removable": removable & (level < 2),  # beside a privileged session the engine does not know lesser ones
+        "removable": removable & (level < 2),  # the engine keeps no lesser session beside a privileged one
         "decoys": translate_masks(trace["decoys"], code_map(TRACE_DECOYS, [decoy.name for decoy in network.decoys])),
         "malware": trace["malware"],
         "ot_running": trace["ot_running"],

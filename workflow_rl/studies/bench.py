@@ -1,4 +1,4 @@
-"""Measured figures, each beside its reference in the same run. Timings are the best of several repeats."""
+"""Speed of the environments beside genuine CybORG in the same run. Timings are the best of several repeats."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, ne
 
     Args:
         seconds: how long to measure each figure.
-        red_agents: opponents; the last one, by custom the slowest, gives the headline figures.
+        red_agents: opponents; the headline figures are those of the last one, usually the slowest.
         with_cyborg: measure genuine CybORG as well, if csle-cyborg is installed.
         network: the network that is played.
         say: called with a line of progress.
@@ -118,7 +118,7 @@ def machine() -> Machine:
 
 
 def best_rate(play: Callable[[], int], seconds: float, repeats: int = 5) -> float:
-    """Units per second of the fastest of ``repeats`` runs of ``play``, which returns how many units it did."""
+    """Units per second of the fastest of ``repeats`` runs of ``play``, which returns the number of units done."""
     play()  # warm-up, compilation included
     best = 0.0
     for _ in range(repeats):
@@ -174,7 +174,7 @@ def _single_speed(env: CageEnv, seconds: float) -> float:
 
 
 def _start_up() -> tuple[float, float]:
-    """Seconds from the start of a new process to the end of its first step: nothing compiled yet, and cached."""
+    """Seconds from the start of a new process to the end of its first step, with an empty and with a full cache."""
     with tempfile.TemporaryDirectory() as directory:
         times = []
         for _ in range(2):

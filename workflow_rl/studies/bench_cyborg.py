@@ -1,4 +1,4 @@
-"""Genuine CybORG measured: start of its processes, and training on it beside the native engine."""
+"""Training speed on genuine CybORG beside the native engine in the same run, and the start of its processes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How good the search is: regret on tables whose truth is known, beside random search and round-robin in the same run.
+"""Regret of the search on tables whose true returns are known, beside random search and round-robin in the same run.
 
 On a stored table (``workflow_table``) an evaluation of a workflow yields its true return plus noise as large as the
-standard error of the table's means. On synthetic tables with more unit types the truth is a sum over
-pairs. *Regret* is how much the chosen workflow's true return is below the best one's. The choice after n evaluations is
-what a user would be told: the visited order of best posterior mean, whatever the strategy; for random search also the
-one of best observed mean, as without a model.
+standard error of the table's means. On synthetic tables with more unit types the true return is a sum over pairs.
+*Regret* is the difference between the true returns of the best and of the chosen workflow. The workflow chosen after n
+evaluations is the visited one with the best posterior mean, for every strategy; random search is also measured with the
+best observed mean, without a model.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ IN_FLIGHT, BETA, N_INITIAL = SearchConfig.in_flight, SearchConfig.gp_beta, Searc
 
 @dataclass(frozen=True)
 class Objective:
-    """Orders with known values, to be seen through noise."""
+    """Orders with known values, observed with noise."""
 
     items: Order
     value: Callable[[Sequence[Order]], np.ndarray]
     best: float
     worst: float
     noise: float  # deviation of an observation
-    known_error: float  # what an observation's standard error would say of it
+    known_error: float  # the standard error that is reported with an observation
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def large_objective(seed: int, noise_over_range: float) -> Objective:
 
 
 def simulate(objective: Objective, strategy: str, seed: int, looks: Sequence[int]) -> list[Order]:
-    """A search on an objective; what it would choose after so many evaluations."""
+    """Searches an objective and returns the order chosen after each number of evaluations in ``looks``."""
     torch.set_num_threads(1)
     evaluations, choose = max(looks), best_observed if strategy == OBSERVED else chosen
     rng = np.random.default_rng([seed, 9])
@@ -198,13 +198,13 @@ def simulate(objective: Objective, strategy: str, seed: int, looks: Sequence[int
 
 
 def chosen(search: OrderSearch) -> Order:
-    """What a user would be told is best."""
+    """The visited order with the best posterior mean."""
     orders = sorted({observation.order for observation in search.observations})
     return orders[int(np.argmax(search.model().predict(orders)[0]))]
 
 
 def best_observed(search: OrderSearch) -> Order:
-    """The order with the best mean of what was observed."""
+    """The order with the best mean of its observations."""
     by_order: dict[Order, list[float]] = {}
     for observation in search.observations:
         by_order.setdefault(observation.order, []).append(observation.value)

@@ -91,7 +91,7 @@ def bench_train(updates: int, plain_updates: int, say: Say) -> TrainFigures:
 
 
 def _config(red: str, path: str) -> TrainConfig:
-    """The documents' numbers, without a workflow: 200 x 100, 4 epochs, learning rate 0.002."""
+    """The hyperparameters of the design documents, without a workflow: 200 x 100, 4 epochs, learning rate 0.002."""
     return make_config("parallel-200", red_agent=red, path=path)
 
 
@@ -106,7 +106,7 @@ def fast_rate(red: str, updates: int) -> tuple[float, dict[str, float]]:
 
 
 def plain_rates(updates: int) -> tuple[float, float]:
-    """Transitions per second of the plain path and of the same network work without environment, in turns."""
+    """Transitions per second of the plain path and of its neural net alone, without environments, measured in turns."""
     training = Training(_config("bline", "plain"), MAIN, None)
     collector = training.collector
     assert isinstance(collector, PlainCollector)

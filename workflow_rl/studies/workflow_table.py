@@ -1,4 +1,4 @@
-"""A table of true returns: every workflow trained several times, and what it says."""
+"""A table of true returns: every workflow trained several times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WorkflowTable:
 
     @property
     def noise(self) -> float:
-        """Deviation of a single training from what its workflow and its replicate lead to expect."""
+        """Standard deviation of a single training around the sum of its workflow's and its replicate's effects."""
         rest = self.returns - self.truth[:, None] - self.returns.mean(axis=0) + self.returns.mean()
         n, r = self.returns.shape
         return math.sqrt(float((rest**2).sum()) / ((n - 1) * (r - 1)))
@@ -47,15 +47,11 @@ class WorkflowTable:
         return self.noise / math.sqrt(self.returns.shape[1])
 
     def task_of(self, order: Order) -> Order:
-        """What an order asks for: the order of the types that this opponent ever takes."""
+        """The part of an order that matters: the types that this opponent ever takes, in that order."""
         return tuple(item for item in order if item in self.taken)
 
     def by_task(self) -> dict[Order, float]:
-        """Mean return of each task over all orders that ask for it.
-
-        Orders of the same task ask for the same repairs, so their true returns are equal and the differences of their
-        means are noise.
-        """
+        """Mean return of each task; orders of one task demand the same repairs, so their differences are noise."""
         means: dict[Order, list[float]] = {}
         for order, mean in zip(self.orders, self.truth.tolist(), strict=True):
             means.setdefault(self.task_of(order), []).append(mean)
@@ -63,7 +59,7 @@ class WorkflowTable:
 
 
 def table_from_json(value: Any) -> WorkflowTable:
-    """A table as it is stored."""
+    """Reads a stored table."""
     orders = tuple(tuple(name.split(",")) for name in value["workflows"])
     errors = np.array(value["standard_error"], float)
     return WorkflowTable(orders, np.array(value["mean_return"], float), float(errors.mean()), tuple(value["taken"]))
