@@ -1,4 +1,4 @@
-"""The command line ``workflow-rl``: its commands, one file each, and what becomes of errors."""
+"""The command line ``workflow-rl``: its commands, each in its own file, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Runs the program; what a user can mend becomes one sentence and exit code 2."""
-    for stream in (sys.stdout, sys.stderr):  # a result is not lost to a terminal that cannot show ±
+    """Runs the program; an error that the user can fix is printed as one sentence, with exit code 2."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show ± must not lose a result
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -63,14 +63,14 @@ def main() -> None:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(f"cannot go on: {error.strerror or error}.")
-    except Exception as error:  # Typer's own complaints about the command line know how to put themselves
+    except Exception as error:  # Typer's own errors about the command line format themselves
         if not hasattr(error, "format_message"):
             raise
         _fail(_complaint(error))
 
 
 def _complaint(error: Any) -> str:
-    """Typer's sentence about the command line, with the value that it complains about."""
+    """Typer's message about the command line, with the value at fault."""
     sentence = str(error.format_message())
     details = getattr(error.__cause__, "errors", None)  # Typer lets pydantic convert values
     if details is None:

@@ -37,16 +37,16 @@ SECONDS_BETWEEN_LINES = 5.0
 
 Command = Callable[..., None]
 Figures = dict[str, Any]
-"""A result as it leaves as JSON."""
+"""A result as it is printed with --json."""
 
 
 def with_settings(command: Command) -> Command:
-    """Gives ``command`` one option per field of TrainConfig; those not given on the command line are None."""
+    """Adds one option per field of TrainConfig to ``command``; options not given on the command line are None."""
     return _with_options(command, [(item, _default(item.name, item.default)) for item in fields(TrainConfig)])
 
 
 def with_search_settings(command: Command) -> Command:
-    """Gives ``command`` one option per setting of a search, and of its trainings."""
+    """Adds one option per setting of a search and of its trainings to ``command``."""
     own = [(item, str(item.default)) for item in SEARCH_FIELDS]
     trained = [item for item in fields(TrainConfig) if item.name not in TASK_FIELDS]
     return _with_options(command, own + [(item, _of_preset("search", item.name, item.default)) for item in trained])
@@ -74,7 +74,7 @@ def _with_options(command: Command, settings: list[tuple[Field[Any], str]]) -> C
 
 
 def _default(name: str, plain: Any) -> str:
-    """What a setting is if it is not given, with and without a workflow."""
+    """The default of a setting in words, with and without a workflow."""
     with_workflow, without = (_of_preset(preset, name, plain) for preset in ("workflow", "general"))
     if with_workflow == without:
         return with_workflow if with_workflow != "" else "none"
@@ -82,7 +82,7 @@ def _default(name: str, plain: Any) -> str:
 
 
 def _of_preset(preset: str, name: str, plain: Any) -> str:
-    """What a setting is in a preset."""
+    """The value of a setting in a preset, in words."""
     suited = AGAINST[preset]
     if name in suited[""] and suited[""][name] != suited["bline"][name]:
         return f"{suited['bline'][name]} against bline, else {suited[''][name]}"
@@ -100,13 +100,13 @@ def show_result(value: Any, as_json: bool, show: Callable[[], None]) -> None:
 
 
 def say(line: str) -> None:
-    """One line of progress."""
+    """Prints one line of progress."""
     print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[float], None]]:
-    """A progress bar on a terminal, otherwise a plain line now and then."""
+    """A progress bar on a terminal, otherwise a plain line every few seconds."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -128,7 +128,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def training_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar with the time that is left on a terminal, otherwise a plain line per second."""
+    """A bar with the remaining time on a terminal, otherwise a plain line per second."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -150,7 +150,7 @@ def training_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table as wide as it needs to be."""
+    """Prints a table as wide as its content."""
     from rich.console import Console
     from rich.markup import escape
     from rich.measure import Measurement
@@ -163,11 +163,11 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         table.add_row(*map(escape, row))  # names of runs and damaged values are not markup
     boundless = Console(width=1000)
     needed = Measurement.get(boundless, boundless.options, table).maximum
-    Console(width=max(Console().width, needed)).print(table)  # rather a long line than a number cut off
+    Console(width=max(Console().width, needed)).print(table)  # a long line is better than a truncated number
 
 
 def too_good(mean_return: float, standard_error: float, limit: float | None) -> str:
-    """What to say about a return that nobody reaches who keeps the order; empty: nothing."""
+    """A remark on a return that is better than the limit of any defender that keeps the order; else empty."""
     from workflow_rl.training.limits import is_too_good
 
     if limit is None or not is_too_good(mean_return, standard_error, limit):

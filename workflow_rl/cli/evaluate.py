@@ -84,7 +84,7 @@ def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) 
 
 
 def print_challenge(figures: Figures) -> None:
-    """The challenge's table: a line for each length and simulator, the totals, and how far the simulators are apart."""
+    """The challenge's table: a row for each length and simulator, the totals, and the simulators' differences."""
     simulators = [(figures.get("cyborg", "native engine"), figures)]
     if "native" in figures:
         simulators.append(("native engine", figures["native"]))
@@ -111,14 +111,14 @@ def print_challenge(figures: Figures) -> None:
 
 
 def _policy(figures: Figures) -> str:
-    """The policy with what it was asked to do."""
+    """The policy with its workflow and mode."""
     order = figures.get("workflow", "")
     words = ", mean over all workflows" if order == "universal" else f", {order}" if order else ""
     return f"{figures['policy']}{words}{', greedy' if figures.get('greedy') else ''}"
 
 
 def print_cells(figures: Figures) -> None:
-    """Mean returns of a policy, and how it follows its workflow."""
+    """Mean returns of a policy, and how well it follows its workflow."""
     lengths = list(next(iter(figures["cells"].values())))
     rows = [
         [red, *(f"{cells[length]['mean']:.2f} ± {cells[length]['standard_error']:.2f}" for length in lengths)]

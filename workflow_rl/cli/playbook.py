@@ -36,7 +36,7 @@ def playbook(
 
 
 def print_playbook(found: list[Figures]) -> None:
-    """What a defender repairs before what, for each red agent."""
+    """For each red agent, which unit types the defender repairs before which."""
     for book in found:
         after = f", blue takes over after {book['takeover']} steps" if book["takeover"] != "0" else ""
         print(f"Against {book['red_agent']}{after}: return {book['mean_return']:.2f} ± {book['standard_error']:.2f}, ")

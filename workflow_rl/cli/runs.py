@@ -43,7 +43,7 @@ def report(
 
 
 def print_runs(found: Figures) -> None:
-    """Runs as a table, and the settings in which they differ."""
+    """A table of runs, and the settings in which they differ."""
     rows = []
     for run in found["runs"]:
         figure = "" if run["mean_return"] is None else f"{run['mean_return']:.2f} ± {run['standard_error']:.2f}"

@@ -1,4 +1,4 @@
-"""The challenge as named data: what a network file holds, and the names that everybody uses for it."""
+"""The challenge as data: the contents of a network file, and the names of agents and actions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DECOY_PREFIX = "Decoy"
 
 @dataclass(frozen=True)
 class Chances:
-    """Probabilities; see the remarks in cage2.toml."""
+    """Probabilities; cage2.toml explains them."""
 
     best_exploit: float
     detected: float
@@ -33,7 +33,7 @@ class Chances:
 
 @dataclass(frozen=True)
 class Prices:
-    """What blue pays per step, beside the values of the hosts that red holds."""
+    """Costs of a step in addition to the values of the hosts that red holds."""
 
     restore: float
     service_down: float
@@ -79,7 +79,7 @@ class Service:
 class Host:
     """One computer; ``value`` is what a privileged red session on it costs per step.
 
-    ``process_ids`` are the numbers that its processes have in CybORG: those of the services, then those of idle ones.
+    ``process_ids`` are the ids of its processes in CybORG: those of the services, then those of idle ones.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Exploit:
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of B_line's program; ``success`` and ``failure`` number the line that follows."""
+    """One line of B_line's program; ``success`` and ``failure`` are the numbers of the next line."""
 
     action: str
     target: str
@@ -144,7 +144,7 @@ class ProgramLine:
 
 @dataclass(frozen=True)
 class BLine:
-    """The agent that walks straight to the operational server."""
+    """The agent that goes straight to the operational server."""
 
     users: tuple[str, ...]
     program: tuple[ProgramLine, ...]
@@ -152,7 +152,7 @@ class BLine:
 
 @dataclass(frozen=True)
 class Meander:
-    """The agent that takes everything it can see."""
+    """The agent that attacks every host it discovers."""
 
     retakes: tuple[str, ...]
 
@@ -224,7 +224,7 @@ class Network:
 
     @cached_property
     def ports(self) -> tuple[int, ...]:
-        """Every port that somebody may listen on or look for, ascending."""
+        """Every port that a service, a decoy or an exploit uses, ascending."""
         listening = {port for host in self.hosts for service in host.services for port in service.ports}
         listening |= {port for decoy in self.decoys for port in (decoy.opens, decoy.needs_free)}
         return tuple(sorted(listening | {port for e in self.exploits for port in (e.port, *e.and_one_of)}))
@@ -262,7 +262,7 @@ class Network:
 
 
 def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
-    """Returns ``value`` if it is one of ``allowed``, else raises a sentence that names both."""
+    """Returns ``value`` if it is one of ``allowed``; otherwise raises an error that names both."""
     names = list(allowed)
     if not isinstance(value, str) or value not in names:
         raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")
