@@ -166,14 +166,14 @@ def test_reversing_a_priority_costs_the_best_task_with_it_less_the_best_without(
 def test_a_table_of_tasks_is_an_objective_on_all_workflows() -> None:
     items = ("enterprise", "op_server", "user")
     returns = np.arange(12.0).reshape(6, 2)
-    objective = table_objective(WorkflowTable(tuple(permutations(items)), returns, 0.1, items))
+    objective = table_objective(WorkflowTable(tuple(permutations(items)), returns, 0.1, items), ITEMS)
     assert set(objective.items) == set(ITEMS)
     values = objective.value([("defender", *items, "op_host"), items, ("user", "op_host", "op_server", "enterprise")])
     assert values.tolist() == [0.5, 0.5, 10.5]
 
 
 def test_a_simulated_search_finds_the_decisive_pair_and_another_seed_differs() -> None:
-    objective = table_objective(table())
+    objective = table_objective(table(), ITEMS)
     choices = simulate(objective, "gp-ucb", 0, [4, 8, 12])
     assert len(choices) == 3
     assert objective.best - objective.value(choices[-1:])[0] < 0.3

@@ -78,9 +78,11 @@ def bench_search_command(
 ) -> None:
     """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""
     from workflow_rl.config import check_jobs
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.studies.bench_search import bench_search, default_tables
 
-    figures = bench_search(tables or default_tables(), seeds, large_seeds, check_jobs(jobs), say)
+    paths = tables or default_tables()
+    figures = bench_search(paths, seeds, large_seeds, check_jobs(jobs), load_network().unit_types, say)
     show_result(figures, as_json, lambda: print_bench_search(figures))
 
 

@@ -11,8 +11,7 @@ from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, progress, sh
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
-    from workflow_rl.engine.network import Network
-    from workflow_rl.fidelity.lockstep import LiveGames, LockstepResult
+    from workflow_rl.fidelity.lockstep import LockstepResult
     from workflow_rl.fidelity.replay import EditionResult
 
 
@@ -53,58 +52,65 @@ def replay(
         raise UserError("files are replayed as they are: other options than --edition and --json need --live.")
     if live is not None and edition != "current":
         raise UserError("with --live the edition is that of the CybORG at hand; leave --edition out.")
-    from workflow_rl.engine.network_file import load_network
-
-    network = load_network()
     if live is None:
-        recorded = _replay_files(files or [], edition, network)
+        recorded = _replay_files(files or [], edition)
         show_result(recorded, as_json, lambda: print_replay(recorded))
         raise typer.Exit(1 if recorded.mismatched_steps else 0)
-    found = _replay_live(_live_games(live, red_agent, green_agent, takeover, jobs, seed, cyborg_path), blue, network)
-    show_result(found, as_json, lambda: print_live(found))
-    raise typer.Exit(1 if found.mismatched_steps else 0)
+    played = _replay_live(live, blue, red_agent, green_agent, takeover or "0", jobs, seed or 0, cyborg_path)
+    show_result(played, as_json, lambda: print_live(played))
+    raise typer.Exit(1 if played.mismatched_steps else 0)
 
 
-def _replay_files(files: list[Path], edition: str, network: Network) -> EditionResult:
+def _replay_files(files: list[Path], edition: str) -> EditionResult:
     from workflow_rl.engine.network import check_choice
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.fidelity.replay import replay_all
     from workflow_rl.fidelity.traces import load_trace
 
+    network = load_network()
     check_choice("edition", edition, network.editions)
     traces = [load_trace(path) for path in files]
     with progress("replay", len(traces)) as advance:
         return replay_all(traces, network, edition, advance)
 
 
-def _live_games(
+def _replay_live(
     n_games: int,
+    blues: list[str] | None,
     red_agents: str | None,
     green_agents: str | None,
-    takeover: str | None,
+    takeover: str,
     jobs: int | None,
-    seed: int | None,
+    seed: int,
     cyborg_path: str,
-) -> LiveGames:
+) -> LockstepResult:
     from workflow_rl.config import check_jobs, parse_takeover
+    from workflow_rl.defenders.names import LIVE_BLUES, blue_named
     from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, check_choice, parse_red_agents
-    from workflow_rl.fidelity.lockstep import LiveGames
+    from workflow_rl.engine.network_file import load_network
+    from workflow_rl.envs.cyborg_sim import load_cyborg
+    from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 
-    parse_takeover(takeover or "0")
+    parse_takeover(takeover)
     reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents)))
     names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
-    return LiveGames(n_games, reds, greens, 100, seed or 0, check_jobs(jobs), cyborg_path, takeover or "0")
-
-
-def _replay_live(live: LiveGames, blues: list[str] | None, network: Network) -> LockstepResult:
-    from workflow_rl.defenders.names import LIVE_BLUES, blue_named
-    from workflow_rl.envs.cyborg_sim import load_cyborg
-    from workflow_rl.fidelity.lockstep import live_lockstep
-
-    edition = load_cyborg(live.cyborg_path).edition
+    live = LiveGames(n_games, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, takeover)
+    edition = load_cyborg(cyborg_path).edition
     named = {name: blue_named(name, "", edition, any_edition=True) for name in blues or LIVE_BLUES}
-    with progress("live games", live.n_episodes) as advance:
-        return live_lockstep(live, named, network, advance)
+    with progress("live games", n_games) as advance:
+        return live_lockstep(live, named, load_network(), advance)
+
+
+def print_live(found: LockstepResult) -> None:
+    """A live lockstep: a row for each kind of games, then all of them in words."""
+    rows = [
+        [game.red_agent, game.green_agent, Path(game.blue).stem]
+        + [f"{number:,}" for number in (game.episodes, game.steps, game.mismatched_steps)]
+        for game in found.games
+    ]
+    table(f"{found.cyborg} and the engine in lockstep", ["red", "green", "blue", "games", "steps", "mismatched"], rows)
+    print_replay(found)
 
 
 def print_replay(found: EditionResult | LockstepResult) -> None:
@@ -124,14 +130,3 @@ def print_replay(found: EditionResult | LockstepResult) -> None:
             f"{found.mismatched_after_collision} of them come after a process-id collision, which the engine does "
             "not model (docs/fidelity.md)."
         )
-
-
-def print_live(found: LockstepResult) -> None:
-    """A live lockstep: a row for each kind of games, then all of them in words."""
-    rows = [
-        [game.red_agent, game.green_agent, Path(game.blue).stem]
-        + [f"{number:,}" for number in (game.episodes, game.steps, game.mismatched_steps)]
-        for game in found.games
-    ]
-    table(f"{found.cyborg} and the engine in lockstep", ["red", "green", "blue", "games", "steps", "mismatched"], rows)
-    print_replay(found)

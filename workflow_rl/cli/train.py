@@ -23,6 +23,7 @@ from workflow_rl.cli.common import (
 from workflow_rl.errors import SimulatorError, UserError
 
 if TYPE_CHECKING:
+    from workflow_rl.config import TrainConfig
     from workflow_rl.runs import Run
 
 
@@ -67,7 +68,7 @@ def train(
     show_result(figures, as_json, lambda: print(summary(figures)))
 
 
-def _unfinished_run(path: Path) -> Run:
+def _unfinished_run(path: Path) -> Run[TrainConfig]:
     from workflow_rl.runs import Run, read_config, read_result
 
     read_config(path)  # refuses what is not a training
@@ -76,7 +77,7 @@ def _unfinished_run(path: Path) -> Run:
     return Run.open(path)
 
 
-def _new_run(preset: str, given: Figures, path: Path | None) -> Run:
+def _new_run(preset: str, given: Figures, path: Path | None) -> Run[TrainConfig]:
     from workflow_rl.presets import make_config
     from workflow_rl.runs import Run, new_run_directory
     from workflow_rl.training.train_task import check_task

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import permutations
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,7 +28,6 @@ from workflow_rl.search.gp import Order, features
 from workflow_rl.search.strategies import OrderSearch, make_search
 from workflow_rl.studies.bench import Machine, Say, machine
 from workflow_rl.studies.workflow_table import WorkflowTable, read_table
-from workflow_rl.training.workflow import unit_types
 
 COMPARED = ("gp-ucb", "random", "round-robin")
 OBSERVED = "random, best observed"  # random search without the model
@@ -119,7 +119,9 @@ class SearchFigures:
         return tables | plain["large"] | {"machine": plain["machine"]}
 
 
-def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int, say: Say) -> SearchFigures:
+def bench_search(
+    tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int, unit_types: Order, say: Say
+) -> SearchFigures:
     """Regret on each table and on synthetic ones with 8 unit types.
 
     Args:
@@ -127,25 +129,30 @@ def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int
         seeds: number of searches per table and strategy.
         large_seeds: number of synthetic tables, with one search each; 0: none.
         jobs: number of processes.
+        unit_types: unit types of the network, whose orders are searched on stored tables.
         say: called with a line of progress.
     """
     if seeds < 1 or large_seeds < 0 or not 1 <= jobs <= 1000:
         raise UserError(f"seeds {seeds} and jobs {jobs} must be at least 1, large seeds {large_seeds} at least 0.")
-    read = {path: read_table(path) for path in tables}
-    if len({path.stem for path in tables}) < len(tables):
+    read = {path.stem: read_table(path) for path in tables}
+    if len(read) < len(tables):
         raise UserError("the tables must have different names.")
+    for name, table in read.items():
+        if not set(table.orders[0]) <= set(unit_types):
+            raise UserError(f"{name}: not a table of workflows of {', '.join(unit_types)}.")
     stored, synthetic = {}, {}
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for path, table in read.items():
+        for name, table in read.items():
             found = {}
             for strategy in (*COMPARED, OBSERVED):
-                say(f"{path.stem}: {strategy}, {seeds} seeds")
-                runs = pool.map(_table_regret, [path] * seeds, [strategy] * seeds, range(seeds), chunksize=5)
+                say(f"{name}: {strategy}, {seeds} seeds")
+                search = partial(_table_regret, table, unit_types, strategy)
+                runs = pool.map(search, range(seeds), chunksize=5)
                 found[strategy] = _summary(np.array(list(runs)), LOOKS, table.standard_error)
             at_10, randoms = (found[strategy].median_regret["10"] for strategy in ("gp-ucb", "random"))
             spread = float(np.ptp(list(table.by_task().values())))
             ratio = at_10 / randoms if randoms else None
-            stored[path.stem] = TableFigures(found, ratio, table.standard_error, spread, seeds)
+            stored[name] = TableFigures(found, ratio, table.standard_error, spread, seeds)
         for name, noise in LARGE_NOISE.items() if large_seeds else ():
             say(f"{name}, {large_seeds} synthetic tables")
             large = pool.map(large_regret, range(large_seeds), [noise] * large_seeds)
@@ -153,15 +160,15 @@ def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int
     return SearchFigures(stored, synthetic, machine())
 
 
-def table_objective(table: WorkflowTable) -> Objective:
-    """The table as an objective on all workflows: the true return is that of the task, the noise as in the table."""
+def table_objective(table: WorkflowTable, unit_types: Order) -> Objective:
+    """The table as an objective on all orders of ``unit_types``: the true return is that of the task."""
     truth = table.by_task()
     known = table.evaluation_error / math.sqrt(table.returns.shape[1])
 
     def value(orders: Sequence[Order]) -> np.ndarray:
         return np.array([truth[table.task_of(order)] for order in orders])
 
-    return Objective(unit_types(), value, max(truth.values()), min(truth.values()), table.standard_error, known)
+    return Objective(unit_types, value, max(truth.values()), min(truth.values()), table.standard_error, known)
 
 
 def large_objective(seed: int, noise_over_range: float) -> Objective:
@@ -211,8 +218,8 @@ def best_observed(search: OrderSearch) -> Order:
     return max(sorted(by_order), key=lambda order: float(np.mean(by_order[order])))
 
 
-def _table_regret(path: Path, strategy: str, seed: int) -> list[float]:
-    objective = table_objective(read_table(path))
+def _table_regret(table: WorkflowTable, unit_types: Order, strategy: str, seed: int) -> list[float]:
+    objective = table_objective(table, unit_types)
     return list(objective.best - objective.value(simulate(objective, strategy, seed, LOOKS)))
 
 

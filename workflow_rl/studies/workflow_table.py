@@ -14,7 +14,6 @@ from workflow_rl.errors import UserError
 from workflow_rl.runs import parse_json
 from workflow_rl.search.gp import Order
 from workflow_rl.search.strategies import MOST_EXHAUSTIVE
-from workflow_rl.training.workflow import unit_types
 
 
 @dataclass(frozen=True)
@@ -75,14 +74,9 @@ def read_table(path: Path) -> WorkflowTable:
         raise UserError(f"{path}: not a table of workflows.") from None
     shape = table.returns.shape
     items = table.orders[0] if table.orders else ()
-    few = 2 <= len(items) <= MOST_EXHAUSTIVE
-    known = set(table.taken) <= set(items) <= set(unit_types())
+    known = 2 <= len(items) <= MOST_EXHAUSTIVE and set(table.taken) <= set(items)
     whole = (
-        few
-        and known
-        and len(shape) == 2
-        and shape[0] == len(table.orders)
-        and set(table.orders) == set(permutations(items))
+        known and len(shape) == 2 and shape[0] == len(table.orders) and set(table.orders) == set(permutations(items))
     )
     if not whole or shape[1] < 2 or not np.isfinite(table.returns).all():
         raise UserError(f"{path}: not a table of all workflows with at least 2 trainings each.")
