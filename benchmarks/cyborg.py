@@ -6,18 +6,21 @@ import math
 import sys
 import tempfile
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.results import write_result
-from workflow_rl.cli.replay import replay_live
 from workflow_rl.config import check_jobs
-from workflow_rl.defenders.names import Asked, differences, evaluate_named
+from workflow_rl.defenders.names import LIVE_BLUES, blue_named, differences, evaluate_named
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import NATIVE, Backend
-from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+from workflow_rl.envs.cyborg_sim import load_cyborg
+from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 from workflow_rl.fidelity.cyborg_recorder import Recorder
+from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
@@ -38,7 +41,9 @@ ORACLE = Path(__file__).parents[2] / "shared" / "cage2-oracle"
 
 def lockstep() -> dict[str, Any]:
     """All opponents, three blues, green asleep and acting; every step compared."""
-    return replay_live(GAMES, (), None, None, None, 0, "")
+    edition = load_cyborg().edition
+    blues = {name: blue_named(name, "", edition, any_edition=True) for name in LIVE_BLUES}
+    return asdict(live_lockstep(LiveGames(GAMES, jobs=check_jobs(None)), blues, load_network()))
 
 
 def transfer(folder: Path) -> dict[str, Any]:
@@ -99,7 +104,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             write_result("cyborg_transfer", command, transfer(Path(folder)))
     elif what == "speed":
-        write_result("cyborg_speed", command, bench_cyborg(25, 4, 200, print))
+        write_result("cyborg_speed", command, asdict(bench_cyborg(25, 4, 200, print)))
     elif what == "oracle":
         write_result("cyborg_oracle", command, oracle())
     else:

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 from benchmarks.results import RESULTS, write_result
+from benchmarks.table_summary import FOLLOWED
 from workflow_rl.config import SearchConfig
 from workflow_rl.search.ranking import Evaluated, Posterior
 from workflow_rl.search.strategies import make_search
-from workflow_rl.studies.workflow_table import FOLLOWED, read_table
+from workflow_rl.studies.workflow_table import read_table
 
 SEEDS = 30
 POINTS = (0, 2, 4, 6, 8, 10)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import RESULTS, write_result
+from benchmarks.results import RESULTS, read_result_file, write_result
 from workflow_rl.presets import AGAINST, make_config
-from workflow_rl.studies.results import read_result_file
 from workflow_rl.training.trainer import train_workflow
 
 SEEDS = 5

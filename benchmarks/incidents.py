@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.results import RESULTS, write_result
 from benchmarks.search import run, search
+from benchmarks.table_summary import cost_of_reversing
 from workflow_rl.studies.workflow_table import WorkflowTable, read_table
 
 INCIDENTS = {"bline": "30", "meander": "40"}
@@ -53,7 +54,7 @@ def searches(folder: str) -> dict[str, Any]:
         for pair in found["pair_weights"]:
             if pair["matters"]:
                 names = pair["first"], pair["second"]
-                cost = table.cost_of_reversing(*names) if {*names} <= {*table.taken} else 0.0
+                cost = cost_of_reversing(table, *names) if {*names} <= {*table.taken} else 0.0
                 effects.append({"pair": " before ".join(names), "found": pair["effect"], "table": cost,
                                 "standard_error": pair["standard_error"]})  # fmt: skip
         regret = max(by_task.values()) - by_task[task] if task else math.nan

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import write_result
-from workflow_rl.cli.replay import replay_files
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.fidelity.replay import replay_all
+from workflow_rl.fidelity.traces import load_trace
 
 KEPT = ("episodes", "steps", "mismatched_steps")
 
@@ -22,8 +24,8 @@ def main(folder: Path) -> None:
     files = {"current": sorted(folder.glob("*.npz")), "leaderboard": sorted((folder / "leaderboard").glob("*.npz"))}
     figures: dict[str, Any] = {}
     for edition, paths in files.items():
-        found = replay_files(paths, edition)
-        figures[edition] = {name: found[name] for name in KEPT} | {"files": len(paths)}
+        found = replay_all([load_trace(path) for path in paths], load_network(), edition)
+        figures[edition] = {name: getattr(found, name) for name in KEPT} | {"files": len(paths)}
     figures["both"] = {name: sum(figures[edition][name] for edition in files) for name in KEPT}
     print(write_result("replay", "python -m benchmarks.replay ../shared/cage2-oracle", figures))
 

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workflow_rl.cli.options import Jobs, Json
-from workflow_rl.cli.printing import say, show_result, table
+from workflow_rl.cli.common import Jobs, Json, say, show_result, table
 from workflow_rl.errors import UserError
 
 RESULTS, PAGE = Path("benchmarks/results"), Path("docs/results.md")

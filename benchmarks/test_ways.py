@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import RESULTS, write_result
+from benchmarks.results import RESULTS, read_result_file, write_result
 from workflow_rl.runs import commit
-from workflow_rl.studies.results import read_result_file
 
 ROOT = Path(__file__).resolve().parent.parent
 WAYS = ROOT.parent / "ways"

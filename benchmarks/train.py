@@ -6,12 +6,13 @@ python -m benchmarks.train
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 from benchmarks.results import write_result
 from workflow_rl.studies.bench_train import bench_train
 
 if __name__ == "__main__":
-    figures = bench_train(300, 12, say=lambda line: print(line, file=sys.stderr))
+    figures = asdict(bench_train(300, 12, say=lambda line: print(line, file=sys.stderr)))
     del figures["machine"]  # write_result adds it
     for red in ("bline", "meander"):
         if figures[red]["sb3_transitions_per_s"]:

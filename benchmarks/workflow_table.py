@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import write_result
+from benchmarks.table_summary import summary
 from workflow_rl.config import is_incident
 from workflow_rl.presets import make_config
 from workflow_rl.runs import commit
@@ -73,7 +74,7 @@ def main(red: str, takeover: str = "0") -> None:
     }
     table = {"red_agent": red, "takeover": takeover, "taken": taken, "workflows": orders} | table
     obeyed = [min(row["compliance"], row["kept"]) for row in rows]
-    figures = table_from_json(table).summary() | {
+    figures = summary(table_from_json(table)) | {
         "trainings": len(rows),
         "followed": sum(row["followed"] for row in rows),
         "worst_compliance": min(row["compliance"] for row in rows),

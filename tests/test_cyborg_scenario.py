@@ -72,7 +72,7 @@ def test_processes_have_the_numbers_and_sessions_the_order_that_chance_depends_o
         assert sessions[0] == sessions[1], agent
 
 
-def test_genuine_cyborg_can_be_measured_with_the_exported_scenario() -> None:
+def test_genuine_cyborg_can_be_measured_with_the_exported_scenario(network: Network) -> None:
     state = random.getstate()
-    assert cyborg_speed("bline", 0.2) > 0
+    assert cyborg_speed("bline", 0.2, network) > 0
     assert random.getstate() == state

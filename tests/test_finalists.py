@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.table_summary import FOLLOWED
 from tests.test_ranking import ITEMS, evaluated, some_orders
 from workflow_rl.presets import make_config, make_search_config
 from workflow_rl.search.finalists import (
@@ -24,7 +25,6 @@ from workflow_rl.search.finalists import (
     settle,
 )
 from workflow_rl.search.ranking import Evaluated, Posterior
-from workflow_rl.studies.workflow_table import FOLLOWED
 
 BEST = ("enterprise", "op_server", "user", "defender", "op_host")
 RIVAL = ("op_server", "user", "enterprise", "defender", "op_host")

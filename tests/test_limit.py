@@ -16,7 +16,7 @@ from benchmarks.limit.bline_states import keys_of
 from benchmarks.limit.meander_estimate import Rules, meander_estimate, returns_of
 from benchmarks.limit.meander_rules import Patience
 from benchmarks.results import RESULTS
-from workflow_rl.cli.printing import too_good
+from workflow_rl.cli.common import too_good
 from workflow_rl.defenders.protocol import evaluate, reference_policy
 from workflow_rl.engine import Draw, force
 from workflow_rl.engine.chance import ABSENT

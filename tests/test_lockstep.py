@@ -19,7 +19,7 @@ from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import compile_tables, fixed_hosts
 from workflow_rl.envs.blue import Policy
 from workflow_rl.fidelity.cyborg_recorder import Recorder
-from workflow_rl.fidelity.lockstep import _record, live_lockstep
+from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep, record_games
 from workflow_rl.fidelity.replay import Replayer, replay
 from workflow_rl.fidelity.traces import TRACE_RED_AGENTS
 from workflow_rl.training.compliance import FACTS
@@ -49,15 +49,15 @@ def test_the_recorder_writes_down_what_the_recordings_of_others_say(red: str) ->
 
 @pytest.mark.parametrize("games", [6, pytest.param(PER_RED, marks=pytest.mark.long)])
 @pytest.mark.parametrize("red", RED_AGENTS)
-def test_the_engine_keeps_step_with_genuine_cyborg(red: str, games: int) -> None:
+def test_the_engine_keeps_step_with_genuine_cyborg(red: str, games: int, network: Network) -> None:
     """Random, ruled and trained blue, green asleep and acting."""
     blues = {name: blue_named(name, "") for name in LIVE_BLUES}
-    found = live_lockstep(games, blues, (red,), seed=1000, jobs=2)
-    assert (found["episodes"], found["steps"]) == (games, 100 * games)
-    assert found["mismatched_steps"] == 0, found["first_mismatch"]
-    assert {game["green_agent"] for game in found["games"]} == {"sleep", "active"}
-    assert {game["blue"] for game in found["games"]} == set(LIVE_BLUES)
-    assert all(game["episodes"] >= games // 6 for game in found["games"])
+    found = live_lockstep(LiveGames(games, (red,), seed=1000, jobs=2), blues, network)
+    assert (found.episodes, found.steps) == (games, 100 * games)
+    assert found.mismatched_steps == 0, found.first_mismatch
+    assert {game.green_agent for game in found.games} == {"sleep", "active"}
+    assert {game.blue for game in found.games} == set(LIVE_BLUES)
+    assert all(game.episodes >= games // 6 for game in found.games)
 
 
 class Noting(CyborgVectorEnv):
@@ -103,7 +103,7 @@ def test_cyborgs_infos_and_the_engine_agree_in_every_step_on_what_was_repaired(
     for number, (name, blue) in enumerate(FIXERS.items()):
         green = GREEN_AGENTS[number % 2]
         with closing(Noting(games, red_agent=red, green_agent=green, max_steps=None, recorder=Recorder)) as envs:
-            trace = _record(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100, ["0"])
+            trace = record_games(envs, blue, red, np.arange(games, dtype=np.uint64) + 5000, 100, ["0"])
             told = {fact: np.stack([infos[fact] for infos in envs.said], axis=1) for fact in (*FACTS, "red_level")}
         assert replay(trace, network).mismatched_steps == 0
         freed, target = Replayer(trace, network).repaired(tables), hosts[trace["blue_action"]]
@@ -133,7 +133,9 @@ LIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("field", LIES)
-def test_a_lockstep_notices_a_single_false_chance_or_fact(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lockstep_notices_a_single_false_chance_or_fact(
+    field: str, monkeypatch: pytest.MonkeyPatch, network: Network
+) -> None:
     record, told = Recorder.record, list[str]()
 
     def lie(recorder: Recorder, *facts: Any) -> dict[str, Any]:
@@ -145,17 +147,19 @@ def test_a_lockstep_notices_a_single_false_chance_or_fact(field: str, monkeypatc
         return row
 
     monkeypatch.setattr(Recorder, "record", lie)
-    found = live_lockstep(1, {"random": reference_policy("random")}, ("bline",), ("active",), 60, seed=5)
+    live = LiveGames(1, ("bline",), ("active",), 60, seed=5)
+    found = live_lockstep(live, {"random": reference_policy("random")}, network)
     assert told == [field]
-    assert found["mismatched_steps"] > 0
-    assert found["first_mismatch"] is not None
+    assert found.mismatched_steps > 0
+    assert found.first_mismatch is not None
 
 
-def test_the_same_seed_plays_the_same_live_games_whatever_the_number_of_processes() -> None:
+def test_the_same_seed_plays_the_same_live_games_whatever_the_number_of_processes(network: Network) -> None:
     blues = {"random": reference_policy("random")}
-    found = [live_lockstep(3, blues, ("meander",), ("sleep",), 12, seed=3, jobs=jobs) for jobs in (1, 3)]
+    lives = [LiveGames(3, ("meander",), ("sleep",), 12, seed=3, jobs=jobs) for jobs in (1, 3)]
+    found = [live_lockstep(live, blues, network) for live in lives]
     assert found[0] == found[1]
-    assert found[0]["steps"] == 36
+    assert found[0].steps == 36
 
 
 def test_live_games_are_played_from_the_command_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.table_summary import between, cost_of_reversing, pair_effect
+from benchmarks.table_summary import summary as summary_of
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl.search.gp import Order
@@ -131,14 +134,14 @@ def test_a_table_tells_noise_from_differences() -> None:
     one = table()
     assert one.noise == pytest.approx(0.5, rel=0.1)
     assert one.standard_error == pytest.approx(one.noise / math.sqrt(5))
-    assert one.between == pytest.approx(2.0, rel=0.1)  # half of the workflows are 4 better
-    assert table(effect=0.0).between < 0.1
-    effect, error = one.pair_effect("enterprise", "user")
+    assert between(one) == pytest.approx(2.0, rel=0.1)  # half of the workflows are 4 better
+    assert between(table(effect=0.0)) < 0.1
+    effect, error = pair_effect(one, "enterprise", "user")
     assert error == pytest.approx(one.noise / math.sqrt(5) * math.sqrt(2 / 24))  # 24 workflows on each side
     assert effect == pytest.approx(4.0, abs=4 * error + 0.05)
     for first, second in combinations(ITEMS, 2):
         if (first, second) != ("enterprise", "user"):
-            assert abs(one.pair_effect(first, second)[0]) < 0.3
+            assert abs(pair_effect(one, first, second)[0]) < 0.3
 
 
 def test_workflows_that_are_the_same_task_have_the_same_true_return() -> None:
@@ -155,22 +158,22 @@ def test_reversing_a_priority_costs_the_best_task_with_it_less_the_best_without(
     items = ("enterprise", "op_server", "user")
     returns = dict(zip(permutations(items), (-41, -52, -21, -25, -54, -34), strict=True))
     one = WorkflowTable(tuple(returns), np.array([[value, value] for value in returns.values()], float), 0.1, items)
-    assert one.cost_of_reversing("op_server", "enterprise") == -21 + 41
-    assert one.cost_of_reversing("enterprise", "user") == -21 + 25
-    assert one.cost_of_reversing("user", "enterprise") == -25 + 21
+    assert cost_of_reversing(one, "op_server", "enterprise") == -21 + 41
+    assert cost_of_reversing(one, "enterprise", "user") == -21 + 25
+    assert cost_of_reversing(one, "user", "enterprise") == -25 + 21
 
 
 def test_a_table_of_tasks_is_an_objective_on_all_workflows() -> None:
     items = ("enterprise", "op_server", "user")
     returns = np.arange(12.0).reshape(6, 2)
-    objective = table_objective(WorkflowTable(tuple(permutations(items)), returns, 0.1, items))
+    objective = table_objective(WorkflowTable(tuple(permutations(items)), returns, 0.1, items), ITEMS)
     assert set(objective.items) == set(ITEMS)
     values = objective.value([("defender", *items, "op_host"), items, ("user", "op_host", "op_server", "enterprise")])
     assert values.tolist() == [0.5, 0.5, 10.5]
 
 
 def test_a_simulated_search_finds_the_decisive_pair_and_another_seed_differs() -> None:
-    objective = table_objective(table())
+    objective = table_objective(table(), ITEMS)
     choices = simulate(objective, "gp-ucb", 0, [4, 8, 12])
     assert len(choices) == 3
     assert objective.best - objective.value(choices[-1:])[0] < 0.3
@@ -198,13 +201,13 @@ def test_a_search_among_eight_types_is_judged_by_shares_of_the_range(monkeypatch
     monkeypatch.setattr(bench_search, "LARGE_EVALUATIONS", 12)
     monkeypatch.setattr(bench_search, "LARGE_LOOKS", (6, 12))
     found = bench_search.large_regret(0, 0.01)
-    assert len(found["share"]) == 12
-    assert all(0 <= share <= 1 for share in found["share"])
-    assert found["share"][-1] < found["random_share"]
-    assert 100 < found["random_first"] <= 20_000
-    summary = bench_search.large_summary([found | {"share": [0.5] * 11 + [last]} for last in (0.04, 0.06)], 0.01)
-    assert summary["within_5_percent"] == 0.5
-    assert summary["median_regret_percent"] == {"6": 50.0, "12": 5.0}
+    assert len(found.share) == 12
+    assert all(0 <= share <= 1 for share in found.share)
+    assert found.share[-1] < found.random_share
+    assert 100 < found.random_first <= 20_000
+    summary = bench_search.large_summary([replace(found, share=[0.5] * 11 + [last]) for last in (0.04, 0.06)], 0.01)
+    assert summary.within_5_percent == 0.5
+    assert summary.median_regret_percent == {"6": 50.0, "12": 5.0}
 
 
 @pytest.mark.long
@@ -234,14 +237,14 @@ def test_the_stored_tables_have_three_trainings_of_all_workflows_that_all_follow
         assert np.array(stored["table"][name]).min() >= 0.95
     assert np.array(stored["table"]["repairs"]).min() >= 2
     assert stored["followed"] == stored["trainings"] == 360
-    fresh: Any = read_table(path).summary()
+    fresh: Any = summary_of(read_table(path))
     for name in ("noise_of_one_training", "deviation_between_workflows", "best_task_return"):
         assert fresh[name] == pytest.approx(stored[name])
     assert fresh["pairs"] == [pytest.approx(pair) for pair in stored["pairs"]]
 
 
 def test_against_meander_the_stored_table_shows_no_priority_that_matters() -> None:
-    summary = read_table(RESULTS / "workflow_table_meander.json").summary()
+    summary = summary_of(read_table(RESULTS / "workflow_table_meander.json"))
     assert not any(pair["matters"] for pair in summary["ranking"]["pairs"])
     assert summary["ranking"]["n_equal_to_best"] == 120
     assert all(pair["effect"] < 2.8 * pair["standard_error"] for pair in summary["pairs"])  # 95 % for ten together
@@ -249,9 +252,9 @@ def test_against_meander_the_stored_table_shows_no_priority_that_matters() -> No
 
 def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_matters() -> None:
     found = read_table(RESULTS / "workflow_table_bline.json")
-    pairs = found.summary()["ranking"]["pairs"]
+    pairs = summary_of(found)["ranking"]["pairs"]
     assert [(pair["first"], pair["second"]) for pair in pairs if pair["matters"]] == [("enterprise", "user")]
-    equals = found.summary()["ranking"]["equal_to_best"]
+    equals = summary_of(found)["ranking"]["equal_to_best"]
     assert all(name.split(",").index("enterprise") < name.split(",").index("user") for name in equals)
     untaken = [pair for pair in pairs if {pair["first"], pair["second"]} & {"defender", "op_host"}]
     assert max(pair["effect"] for pair in untaken) < 0.1 * pairs[0]["effect"]

@@ -76,7 +76,7 @@ def test_a_replay_notices_a_changed_value_in_every_array(
     result = replay(Trace("changed", trace.arrays | {name: changed}), network)
     assert result.mismatched_steps > 0
     assert result.first_mismatch is not None
-    assert result.first_mismatch["file"] == "changed"
+    assert result.first_mismatch.file == "changed"
 
 
 def test_a_step_beyond_the_recorded_length_of_an_episode_is_not_compared(
@@ -99,8 +99,8 @@ def test_the_first_mismatch_names_episode_step_and_values(network: Network, samp
     assert result.mismatches_by_field == {"reward": 2}
     first = result.first_mismatch
     assert first is not None
-    assert (first["episode"], first["step"]) == (1, 60)
-    assert first["fields"]["reward"]["recorded"] == pytest.approx(first["fields"]["reward"]["engine"] - 1)
+    assert (first.episode, first.step) == (1, 60)
+    assert first.fields["reward"].recorded == pytest.approx(first.fields["reward"].engine - 1)
 
 
 def test_meander_picks_each_host_as_often_as_our_candidate_sets_predict(network: Network) -> None:

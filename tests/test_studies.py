@@ -18,6 +18,7 @@ import pytest
 from benchmarks.page.answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
 from benchmarks.page.parts import Files
 from benchmarks.page.render import render
+from benchmarks.results import read_result_file, write_result_to
 from benchmarks.studies.cells import Cell, Laboratory
 from benchmarks.studies.games import greedy_priority, play, play_games
 from benchmarks.studies.registry import STUDIES
@@ -34,8 +35,7 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
-from workflow_rl.studies.results import read_result_file, write_result
-from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file
+from workflow_rl.training.evaluation import evaluate_policy_file
 from workflow_rl.training.workflow import Workflow
 
 ORDER = "enterprise,op_server,user,defender,op_host"
@@ -105,7 +105,7 @@ class TestQuickForms:
 
     def test_the_page_refuses_results_of_quick_forms(self, quick: dict[str, dict[str, Any]], tmp_path: Path) -> None:
         assert quick
-        write_result(tmp_path, "study_baselines", "x", {}, quick=True)
+        write_result_to(tmp_path, "study_baselines", "x", {}, quick=True)
         with pytest.raises(UserError, match="quick form"):
             render(tmp_path, tmp_path / "page.md")
 

@@ -16,11 +16,12 @@ from workflow_rl import CageVectorEnv, CyborgVectorEnv, ParallelEnvWrapper
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.defenders.protocol import episode_returns, reference_policy
 from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.cyborg_env import CyborgEnv
 from workflow_rl.envs.memory import MEMORY_DTYPE, begin, forget, remember
 from workflow_rl.envs.views import View, with_view
 from workflow_rl.errors import UserError
-from workflow_rl.fidelity.lockstep import live_lockstep
+from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 from workflow_rl.presets import make_config
 from workflow_rl.report.run_data import command_of
 from workflow_rl.report.story import Episodes
@@ -164,9 +165,10 @@ def test_takeovers_of_many_cyborgs_are_drawn_by_seed_and_can_be_replaced() -> No
 def test_the_engine_keeps_step_through_the_takeover(games: int) -> None:
     """The steps before it are compared too, and blue's view at the takeover is that of the last of them."""
     blues = {name: reference_policy(name) for name in ("random", "reactive-remove")}
-    found = live_lockstep(games, blues, seed=50, jobs=2, max_steps=20, takeover="0-60")
-    assert found["mismatched_steps"] == 0, found["first_mismatch"]
-    assert found["steps"] > 30 * games
+    live = LiveGames(games, seed=50, jobs=2, max_steps=20, takeover="0-60")
+    found = live_lockstep(live, blues, load_network())
+    assert found.mismatched_steps == 0, found.first_mismatch
+    assert found.steps > 30 * games
 
 
 def test_what_an_episode_returns_begins_with_the_takeover() -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from workflow_rl.config import TrainConfig
     from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.backends import ParallelEnvWrapper
-    from workflow_rl.envs.cyborg_env import CyborgEnv, CyborgVectorEnv
+    from workflow_rl.envs.cyborg_env import CyborgEnv
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
     from workflow_rl.envs.env import CageEnv, CageVectorEnv
     from workflow_rl.errors import UserError
     from workflow_rl.presets import make_config
@@ -31,7 +32,7 @@ _HOMES = {
     "CageEnv": "envs.env",
     "CageVectorEnv": "envs.env",
     "CyborgEnv": "envs.cyborg_env",
-    "CyborgVectorEnv": "envs.cyborg_env",
+    "CyborgVectorEnv": "envs.cyborg_vector",
     "GPUCBSearch": "search.strategies",
     "OrderConditionedActorCritic": "training.actor_critic",
     "ParallelOrderConditionedPPO": "training.ppo",

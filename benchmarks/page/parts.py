@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.results import read_result_file
 from workflow_rl.errors import UserError
-from workflow_rl.studies.results import read_result_file
 
 EDITIONS = ("current", "leaderboard")
 LENGTHS = ("30", "50", "100")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.results import write_result_to
 from benchmarks.studies.cells import Cell, Laboratory
 from workflow_rl.errors import check_choice
 from workflow_rl.runs import versions
-from workflow_rl.studies.results import write_result
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> 
         "seconds_of_last_start": time.perf_counter() - began,
     }
     command = f"python -m benchmarks.study {name}{' --quick' if quick else ''}"
-    return write_result(results, f"study_{name}", command, figures, **about)
+    return write_result_to(results, f"study_{name}", command, figures, **about)
 
 
 def _seeds_of(arguments: dict[str, Any]) -> set[int]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.options import Jobs, Json
-from workflow_rl.cli.printing import (
-    print_bench_cyborg,
-    print_bench_env,
-    print_bench_search,
-    print_bench_train,
-    say,
-    show_result,
-)
+from workflow_rl.cli.common import Jobs, Json, say, show_result, table
+
+if TYPE_CHECKING:
+    from workflow_rl.studies.bench import EnvFigures
+    from workflow_rl.studies.bench_cyborg import CyborgFigures
+    from workflow_rl.studies.bench_search import SearchFigures
+    from workflow_rl.studies.bench_train import TrainFigures
+
+REDS = ("bline", "meander")  # opponents of the measurements
 
 bench_app = typer.Typer(help="Measured figures, each beside its reference in the same run.", no_args_is_help=True)
 
@@ -28,10 +28,11 @@ def bench_env_command(
     as_json: Json = False,
 ) -> None:
     """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
-    from workflow_rl.envs.checks import parse_red_agents
+    from workflow_rl.engine.network import parse_red_agents
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.studies.bench import bench_env
 
-    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, say)
+    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, load_network(), say)
     show_result(figures, as_json, lambda: print_bench_env(figures))
 
 
@@ -67,8 +68,8 @@ def bench_cyborg_command(
 
 @bench_app.command("search")
 def bench_search_command(
-    table: Annotated[
-        list[Path] | None, typer.Option(help="Stored table of true returns; default: those of the checkout.")
+    tables: Annotated[
+        list[Path] | None, typer.Option("--table", help="Stored table of true returns; default: those of the checkout.")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Searches per table and strategy.")] = 100,
     large_seeds: Annotated[int, typer.Option(help="Synthetic tables with 8 unit types; 0: none.")] = 20,
@@ -77,7 +78,79 @@ def bench_search_command(
 ) -> None:
     """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""
     from workflow_rl.config import check_jobs
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.studies.bench_search import bench_search, default_tables
 
-    figures = bench_search(table or default_tables(), seeds, large_seeds, check_jobs(jobs), say)
+    paths = tables or default_tables()
+    figures = bench_search(paths, seeds, large_seeds, check_jobs(jobs), load_network().unit_types, say)
     show_result(figures, as_json, lambda: print_bench_search(figures))
+
+
+def print_bench_env(figures: EnvFigures) -> None:
+    """Speeds of the environments."""
+    rows = []
+    for red, speeds in figures.by_red_agent.items():
+        for what, rates in (("vector env", speeds.vector_steps_per_s), ("engine", speeds.engine_steps_per_s)):
+            rows.append([f"{what}, {red}", *(f"{rate / 1e6:.2f}" for rate in rates.values())])
+    sizes = list(figures.vector_steps_per_s)
+    table("Million steps per second, one thread, by number of environments", ["", *sizes], rows)
+    print(f"Single environment: {figures.single_env_steps_per_s:,.0f} steps/s")
+    if figures.cyborg_steps_per_s is not None:
+        print(
+            f"Genuine CybORG: {figures.cyborg_steps_per_s:,.0f} steps/s; the vector env with 200 environments makes "
+            f"{figures.ratio_to_cyborg_at_200:,.0f} times as many."
+        )
+    print(f"Start to first step: {figures.cold_start_s:.1f} s cold, {figures.cached_start_s:.1f} s cached")
+    print(f"Memory: {figures.bytes_per_env} bytes per environment, peak {figures.peak_memory_mb:.0f} MB")
+
+
+def print_bench_train(figures: TrainFigures) -> None:
+    """Speeds of training."""
+    by_red, n = [(red, getattr(figures, red)) for red in REDS], figures.updates
+    rows = [[f"fast path, {red}, {n} updates from scratch", f"{own.transitions_per_s:,.0f}"] for red, own in by_red]
+    for red, own in by_red:
+        rate = own.sb3_transitions_per_s
+        rows.append([f"stable-baselines3, {red}", "not installed" if rate is None else f"{rate:,.0f}"])
+    for name in ("plain", "network_only", "plain_two_threads", "one_process", "two_process"):
+        rows.append([name.replace("_", " "), f"{getattr(figures, f'{name}_transitions_per_s'):,.0f}"])
+    table("Training, 200 environments x 100 steps, 4 epochs, one thread", ["", "transitions/s"], rows)
+    print(f"Plain path over network only: {figures.ratio_to_network_only:.2f}")
+
+
+def print_bench_cyborg(figures: CyborgFigures) -> None:
+    """Training on genuine CybORG and on the native engine."""
+    n, speeds = figures.processes, (figures.bline, figures.meander)
+    rows = [
+        [f"CybORG, {n} processes", *(f"{own.cyborg_transitions_per_s:,.0f}" for own in speeds)],
+        [f"native, {n} environments", *(f"{own.native_transitions_per_s:,.0f}" for own in speeds)],
+        ["native, 200", *(f"{own.native_200_transitions_per_s:,.0f}" for own in speeds)],
+        ["ratio", *(f"{own.ratio:,.0f} x" for own in speeds)],
+        ["ratio with 200", *(f"{own.ratio_200:,.0f} x" for own in speeds)],
+    ]
+    table("Training, transitions per second", ["", *REDS], rows)
+    print(f"Start of {n} processes and first reset: {figures.start_s:.1f} s")
+
+
+def print_bench_search(figures: SearchFigures) -> None:
+    """Regret on each table, and on the synthetic ones."""
+    for name, found in figures.tables.items():
+        looks = list(found.by_strategy["gp-ucb"].median_regret)
+        rows = [
+            [
+                strategy,
+                *(f"{regret.median_regret[look]:.3f}" for look in looks),
+                *(f"{regret.mean_regret[look]:.3f}" for look in looks),
+                *(f"{regret.within_one_standard_error[look]:.0%}" for look in looks),
+            ]
+            for strategy, regret in found.by_strategy.items()
+        ]
+        columns = ["", *(f"{kind} {look}" for kind in ("median", "mean", "within 1 SE") for look in looks)]
+        about = f"range {found.range:.2f}, standard error {found.standard_error:.2f}, {found.seeds} seeds"
+        table(f"{name}: regret after so many evaluations; {about}", columns, rows)
+    for large in figures.large.values():
+        print(
+            f"8 unit types, {large.orders:,} orders, {large.tables} tables, noise {large.noise_over_range:.0%} of the "
+            f"range: after {large.evaluations} evaluations GP-UCB is within 5 % of the best in "
+            f"{large.within_5_percent:.0%}, random search in {large.random_within_5_percent:.0%}; random orders needed "
+            f"until one is as close, without noise: {large.random_median_draws_to_5_percent_without_noise:,.0f}."
+        )

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from workflow_rl.cli.printing import say
+from workflow_rl.cli.common import say
 from workflow_rl.cli.search_view import SearchView
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import UserError

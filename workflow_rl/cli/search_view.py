@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from workflow_rl.cli.printing import table
+from workflow_rl.cli.common import table
 from workflow_rl.report.answer import FINALIST_COLUMNS, _number, _opponent, finalist_rows, sentences
 
 SHOWN = 20  # rows of the ranking on the screen; the rest is in ranking.csv

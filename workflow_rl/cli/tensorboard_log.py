@@ -6,17 +6,17 @@ from pathlib import Path
 
 from torch.utils.tensorboard import SummaryWriter
 
-from workflow_rl.training.events import UpdateEvent
+from workflow_rl.cli.common import Figures
 
 
 class TensorBoardLog:
-    """Told of each update; one graph per figure, the warm start's beside the training's."""
+    """Called with each update; one graph per figure, with the warm start beside the training."""
 
     def __init__(self, run: Path) -> None:
         self.directory = run / "tensorboard"
         self.writers: dict[str, SummaryWriter] = {}
 
-    def __call__(self, event: UpdateEvent) -> None:
+    def __call__(self, event: Figures) -> None:
         """Adds the figures of one update."""
         phase, update = event.phase, event.update
         if phase not in self.writers:
@@ -26,6 +26,6 @@ class TensorBoardLog:
                 self.writers[phase].add_scalar(name, value, update)
 
     def close(self) -> None:
-        """Writes what is still to be written."""
+        """Flushes and closes the files."""
         for writer in self.writers.values():
             writer.close()

@@ -1,81 +1,96 @@
-"""Options of ``train`` and ``search``, made from the settings; what ``train`` says about updates and its result."""
+"""The command ``workflow-rl train``."""
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Callable
-from dataclasses import Field, fields
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workflow_rl.cli.printing import too_good
-from workflow_rl.config import SEARCH_FIELDS, TrainConfig
-from workflow_rl.presets import AGAINST, NO_SEARCH, PRESET_WORDS, PRESETS, TASK_FIELDS
-
-PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
-SEARCH_PRESET_HELP = "; ".join(
-    f"{name}: {words.split('; the default')[0]}" for name, words in PRESET_WORDS.items() if name not in NO_SEARCH
+from workflow_rl.cli.common import (
+    PRESET_HELP,
+    Figures,
+    Json,
+    Resume,
+    RunDir,
+    say,
+    show_result,
+    too_good,
+    training_progress,
+    with_settings,
 )
+from workflow_rl.errors import SimulatorError, UserError
+
+if TYPE_CHECKING:
+    from workflow_rl.config import TrainConfig
+    from workflow_rl.runs import Run
 
 if TYPE_CHECKING:
     from workflow_rl.training.events import UpdateEvent
 
 
-Command = Callable[..., None]
+@with_settings
+def train(
+    preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
+    run_dir: RunDir = None,
+    resume: Resume = None,
+    tensorboard: Annotated[bool, typer.Option(help="Write figures for TensorBoard.")] = True,
+    as_json: Json = False,
+    **values: Any,
+) -> None:
+    """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
+    from workflow_rl.cli.tensorboard_log import TensorBoardLog
+    from workflow_rl.defenders.imitation import expert_teacher
+    from workflow_rl.training.trainer import train_workflow
+
+    given = {name: value for name, value in values.items() if value is not None}
+    if resume is not None and (given or preset or run_dir):
+        raise UserError("--resume goes on with the run's own settings; give no others.")
+    run = _unfinished_run(resume) if resume else _new_run(preset, given, run_dir)
+    say(f"run: {run.path}")
+    log = TensorBoardLog(run.path) if tensorboard else None
+    with training_progress() as show:
+
+        def hear(event: Figures) -> None:
+            if log:
+                log(event)
+            show(line(event), event["update"], run.config.max_updates)
+
+        try:
+            result = train_workflow(run.config, run, hear, say, expert_teacher)
+        except SimulatorError as error:
+            raise SimulatorError(f"{str(error)[:-1]}; to go on: workflow-rl train --resume {run.path}") from error
+        except KeyboardInterrupt:
+            say(f"To go on: workflow-rl train --resume {run.path}")
+            raise
+    if log:
+        log.close()
+    run.close()
+    figures = {name: value for name, value in asdict(result).items() if name != "by_workflow"}
+    show_result(figures, as_json, lambda: print(summary(figures)))
 
 
-def with_settings(command: Command) -> Command:
-    """Gives ``command`` one option per field of TrainConfig; those not given on the command line are None."""
-    return _with_options(command, [(item, _default(item.name, item.default)) for item in fields(TrainConfig)])
+def _unfinished_run(path: Path) -> Run[TrainConfig]:
+    from workflow_rl.runs import Run, read_config, read_result
+
+    read_config(path)  # refuses what is not a training
+    if read_result(path) is not None:
+        raise UserError(f"{path} is finished; there is nothing to resume.")
+    return Run.open(path)
 
 
-def with_search_settings(command: Command) -> Command:
-    """Gives ``command`` one option per setting of a search, and of its trainings."""
-    own = [(item, str(item.default)) for item in SEARCH_FIELDS]
-    trained = [item for item in fields(TrainConfig) if item.name not in TASK_FIELDS]
-    return _with_options(command, own + [(item, _of_preset("search", item.name, item.default)) for item in trained])
+def _new_run(preset: str, given: Figures, path: Path | None) -> Run[TrainConfig]:
+    from workflow_rl.presets import make_config
+    from workflow_rl.runs import Run, new_run_directory
+    from workflow_rl.training.train_task import check_task
+
+    config = make_config(preset, **given)
+    check_task(config)
+    return Run.create(path or new_run_directory(preset or "train"), config)
 
 
-def _with_options(command: Command, settings: list[tuple[Field[Any], str]]) -> Command:
-    parameters = []
-    for item, default in settings:
-        kind: Any = type(item.default)
-        name = f"--{item.name.replace('_', '-')}"
-        names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name]
-        option = typer.Option(*names, help=f"{item.metadata['help']} [default: {default}]", show_default=False)
-        annotation = Annotated[kind | None, option]
-        parameters.append(
-            inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        )
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
-
-    def wrapped(**values: Any) -> None:
-        command(**values)
-
-    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    wrapped.__signature__ = inspect.Signature([*own, *parameters])  # type: ignore[attr-defined]
-    return wrapped
-
-
-def _default(name: str, plain: Any) -> str:
-    """What a setting is if it is not given, with and without a workflow."""
-    with_workflow, without = (_of_preset(preset, name, plain) for preset in ("workflow", "general"))
-    if with_workflow == without:
-        return with_workflow if with_workflow != "" else "none"
-    return f"{with_workflow}; without --workflow {without}"
-
-
-def _of_preset(preset: str, name: str, plain: Any) -> str:
-    """What a setting is in a preset."""
-    suited = AGAINST[preset]
-    if name in suited[""] and suited[""][name] != suited["bline"][name]:
-        return f"{suited['bline'][name]} against bline, else {suited[''][name]}"
-    return str(suited[""].get(name, PRESETS[preset].get(name, plain)))
-
-
-def line(event: UpdateEvent) -> str:
+def line(event: Figures) -> str:
     """One update in words."""
     words = [f"{event.phase} {event.update:4}"]
     if event.mean_return is not None:
@@ -89,28 +104,22 @@ def line(event: UpdateEvent) -> str:
     return "  ".join(words)
 
 
-def summary(result: dict[str, Any]) -> str:
+def summary(result: Figures) -> str:
     """The result in words."""
     from workflow_rl.training.compliance import Obedience  # only now: it compiles, and --help must answer at once
 
-    kept = {name: value for name, value in result.items() if name != "by_workflow"}
-    what = f"Workflow {kept['workflow']}" if kept["workflow"] else "General policy"
-    what += " on genuine CybORG" if kept.get("backend") == "cyborg" else ""
+    what = f"Workflow {result['workflow']}" if result["workflow"] else "General policy"
+    what += " on genuine CybORG" if result.get("backend") == "cyborg" else ""
     lines = [
-        f"{what}: stopped by {kept['stop_reason']} after {kept['updates']} updates, {kept['episodes']} episodes, "
-        f"{kept['seconds']:.1f} s.",
-        f"Mean return {kept['mean_return']:.2f} ± {kept['standard_error']:.2f} on fresh episodes "
-        f"(most probable actions: {kept['greedy_mean_return']:.2f}).",
+        f"{what}: stopped by {result['stop_reason']} after {result['updates']} updates, {result['episodes']} episodes, "
+        f"{result['seconds']:.1f} s.",
+        f"Mean return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes "
+        f"(most probable actions: {result['greedy_mean_return']:.2f}).",
     ]
-    if kept.get("limit") is not None:
-        words = too_good(kept["mean_return"], kept["standard_error"], kept["limit"])
-        lines.append(words or f"Exact limit of the order, for a defender that sees everything: {kept['limit']:.2f}.")
-    if kept["workflow"]:
-        lines.append(f"{'Followed' if kept['followed'] else 'NOT followed'}: {Obedience.read(kept).words()}.")
-    lines.append(f"Everything is in {kept['run']}.")
+    if result.get("limit") is not None:
+        words = too_good(result["mean_return"], result["standard_error"], result["limit"])
+        lines.append(words or f"Exact limit of the order, for a defender that sees everything: {result['limit']:.2f}.")
+    if result["workflow"]:
+        lines.append(f"{'Followed' if result['followed'] else 'NOT followed'}: {Obedience.read(result).words()}.")
+    lines.append(f"Everything is in {result['run']}.")
     return "\n".join(lines)
-
-
-def json_result(result: dict[str, Any]) -> str:
-    """The result as one line of JSON."""
-    return json.dumps({name: value for name, value in result.items() if name != "by_workflow"})

@@ -1,7 +1,7 @@
 """Chance: the draws of one step, and the only code that turns random numbers into them.
 
-A draw is either a *number* (0 .. 2**32 - 1, uniform), which the rules map to an outcome, or a *forced outcome*, which
-they take as it is. Forcing the outcomes that were recorded in another simulator replays its game exactly.
+A draw is either a *number* (0 .. 2**32 - 1, uniform), which the rules map to an outcome, or a *forced outcome*. Forcing
+the outcomes that were recorded in another simulator replays its game exactly.
 
     draw            a number means                                    forced outcomes
     pick            index into red's candidates                       the host
@@ -121,7 +121,7 @@ def is_detected(s: State, t: Tables, draw: int) -> bool:
 
 @compiled
 def pick_green(s: State, t: Tables, draw: int) -> int:
-    """The host that an acting green scans, or GREEN_SLEEPS."""
+    """The host that an active green agent scans, or GREEN_SLEEPS."""
     host = forced(draw)
     if host == NOT_FORCED:
         if draw < t.green_sleeps:

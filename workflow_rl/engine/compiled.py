@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Any)
 def compiled(function: F) -> F:
     """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released.
 
-    Functions of this package and of the benchmarks beside it are cached; the digest knows no other files.
+    Only functions of this package and of the benchmarks beside it are cached, since the digest covers no other files.
     """
     path = Path(function.__code__.co_filename).resolve()
     root = next((root for root in (PACKAGE, BENCHMARKS) if path.is_relative_to(root)), None)
@@ -60,7 +60,7 @@ def _compile(function: F, **options: Any) -> F:
 
 @cache
 def cache_directory(root: Path) -> Path | None:
-    """Where machine code is kept between processes; None if no place can be written to (then each process compiles)."""
+    """Where machine code is kept between processes; None if no place is writable (then each process compiles)."""
     chosen = os.environ.get(CACHE_VARIABLE)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     roots = [Path(chosen)] if chosen else [root / "__pycache__", Path(home) / "workflow_rl"]
@@ -74,7 +74,7 @@ def cache_directory(root: Path) -> Path | None:
 
 @cache
 def source_digest(root: Path = PACKAGE) -> str:
-    """Digest of the text of all files of the package, for constants of any of them may be part of the machine code."""
+    """Digest of all source files of the package: machine code may contain constants of any of them."""
     digest = hashlib.sha256()
     for path in sorted({*PACKAGE.rglob("*.py"), *root.rglob("*.py")}):
         digest.update(str(path.relative_to(PACKAGE.parent)).encode() + b"\0" + path.read_bytes())
@@ -99,7 +99,7 @@ def _remove_older(directory: Path) -> None:
 
 
 class _Cache:
-    """Numba's cache of one function, for which a damaged entry or a full disk is a miss and not a failure."""
+    """Numba's cache of one function; a damaged entry or a full disk is a cache miss, not an error."""
 
     ERRORS = (OSError, EOFError, pickle.PickleError, ValueError, TypeError, KeyError, IndexError, AttributeError)
 
@@ -117,6 +117,6 @@ class _Cache:
             return None
 
     def save_overload(self, *arguments: Any) -> None:
-        """Keeps the compiled function, if possible."""
+        """Stores the compiled function, if possible."""
         with contextlib.suppress(*self.ERRORS):
             self._cache.save_overload(*arguments)

@@ -27,20 +27,14 @@ from workflow_rl.engine.state import (
     State,
     sessions,
 )
-from workflow_rl.engine.tables import (
-    NO_SERVICE,
-    REFUSES,
-    YIELDS_LOGIN,
-    YIELDS_PRIVILEGED,
-    Tables,
-)
+from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, Tables
 
 
 @compiled
 def act_blue(s: State, t: Tables, action: int) -> bool:
     """Blue's action: Remove, Restore or a decoy; returns whether a decoy was placed.
 
-    Without branches: which verb blue plays is hard to predict, for the processor as for red.
+    It has no branches: the processor could not predict which verb blue plays.
     """
     host = wide(t.action_host[action])
     removed, restored = t.removes[action], t.restores[action]
@@ -95,7 +89,7 @@ def scan(s: State, t: Tables, host: int) -> Records:
 
 @compiled
 def attack(s: State, t: Tables, host: int, chance: Chance) -> Records:
-    """ExploitRemoteService: an exploit chosen by what red *remembers* meets what is there *now*."""
+    """ExploitRemoteService: red chooses an exploit by the ports it *remembers* and tries it on those open *now*."""
     s.red_success = FAILED
     options = t.options[s.ports[host]]
     if options == 0:
@@ -149,7 +143,7 @@ def gain_session(s: State, t: Tables, host: int, outcome: int, port: int, chance
 
 @compiled
 def hold_privileged(s: State, here: int) -> None:
-    """Red is privileged on ``here``; lesser sessions there have no influence any more."""
+    """Red is privileged on the host in ``here``; its lesser sessions there no longer matter."""
     s.privileged |= here
     s.traced &= ~here
     s.untraced &= ~here
@@ -176,3 +170,9 @@ def impact(s: State, host: int) -> None:
     s.red_success = SUCCEEDED if has(sessions(s), host) else FAILED
     if s.red_success == SUCCEEDED and not has(s.restored, host):
         s.service_down = 1
+
+
+@compiled
+def revealed_host(t: Tables, user: int) -> int:
+    """The host that B_line attacks after its user host."""
+    return NOBODY if user == NOBODY else lowest(t.reveals[user])

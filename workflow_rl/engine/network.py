@@ -1,4 +1,4 @@
-"""The challenge as named data: what a network file holds, and the names that everybody uses for it."""
+"""The challenge as data: the contents of a network file, and the names of agents and actions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believ
 
 @dataclass(frozen=True)
 class Chances:
-    """Probabilities; see the remarks in cage2.toml."""
+    """Probabilities; cage2.toml explains them."""
 
     best_exploit: float
     detected: float
@@ -32,7 +32,7 @@ class Chances:
 
 @dataclass(frozen=True)
 class Prices:
-    """What blue pays per step, beside the values of the hosts that red holds."""
+    """Costs of a step in addition to the values of the hosts that red holds."""
 
     restore: float
     service_down: float
@@ -78,7 +78,7 @@ class Service:
 class Host:
     """One computer; ``value`` is what a privileged red session on it costs per step.
 
-    ``process_ids`` are the numbers that its processes have in CybORG: those of the services, then those of idle ones.
+    ``process_ids`` are the ids of its processes in CybORG: those of the services, then those of idle ones.
     """
 
     name: str
@@ -132,7 +132,7 @@ class Exploit:
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of B_line's program; ``success`` and ``failure`` number the line that follows."""
+    """One line of B_line's program; ``success`` and ``failure`` are the numbers of the next line."""
 
     action: str
     target: str
@@ -143,7 +143,7 @@ class ProgramLine:
 
 @dataclass(frozen=True)
 class BLine:
-    """The agent that walks straight to the operational server."""
+    """The agent that goes straight to the operational server."""
 
     users: tuple[str, ...]
     program: tuple[ProgramLine, ...]
@@ -151,7 +151,7 @@ class BLine:
 
 @dataclass(frozen=True)
 class Meander:
-    """The agent that takes everything it can see."""
+    """The agent that attacks every host it discovers."""
 
     retakes: tuple[str, ...]
 
@@ -223,7 +223,7 @@ class Network:
 
     @cached_property
     def ports(self) -> tuple[int, ...]:
-        """Every port that somebody may listen on or look for, ascending."""
+        """Every port that a service, a decoy or an exploit uses, ascending."""
         listening = {port for host in self.hosts for service in host.services for port in service.ports}
         listening |= {port for decoy in self.decoys for port in (decoy.opens, decoy.needs_free)}
         return tuple(sorted(listening | {port for e in self.exploits for port in (e.port, *e.and_one_of)}))
@@ -263,3 +263,25 @@ class Network:
     def action_name(self, action: int) -> str:
         """Blue's action number ``action`` in words."""
         return " ".join(self.action_parts(action)).strip()
+
+
+def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
+    """Returns ``value`` if it is one of ``allowed``; otherwise raises an error that names both."""
+    names = list(allowed)
+    if not isinstance(value, str) or value not in names:
+        raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")
+    return value
+
+
+def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
+    """Red agents from a comma list or a sequence of names.
+
+    >>> parse_red_agents("bline,meander")
+    ('bline', 'meander')
+    """
+    if not isinstance(red_agent, (str, list, tuple)):
+        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
+    names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
+    if not names:
+        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma list of them.")
+    return tuple(check_choice("red agent", name, RED_AGENTS) for name in names)

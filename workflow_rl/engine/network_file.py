@@ -1,4 +1,4 @@
-"""Reads a network file (cage2.toml) into a :class:`Network`, or says what is wrong with it."""
+"""Reads a network file (cage2.toml) into a :class:`Network`, or explains what is wrong with it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _expect(value: Any, kind: type[T], where: str) -> T:
 
 
 def _contradictions(network: Network) -> Iterator[tuple[str, str]]:
-    """Yields (field, complaint) for everything in which the parts do not fit each other or the engine."""
+    """Yields (field, complaint) wherever parts of the network contradict each other or exceed the engine's limits."""
     if network.version != VERSION:
         yield "version", f"is {network.version}; this program reads version {VERSION}"
     yield from _wrong_numbers(network)

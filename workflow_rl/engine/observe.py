@@ -1,4 +1,4 @@
-"""From records to what blue sees: the activity of a host, the remembered column, 52 numbers.
+"""From connection records to what blue sees: the activity of each host and the remembered column.
 
 Each host has four bits, `activity` (two) and `compromised` (two):
 
@@ -38,13 +38,13 @@ class Records(NamedTuple):
 
 @compiled
 def records_on(host: int, number: int, ports: int, shell: int) -> Records:
-    """Records of one type, whatever the widths of the integers they are made from."""
+    """Records with all fields widened to 64 bits, so that their type is always the same."""
     return Records(wide(host), wide(number), wide(ports), wide(shell))
 
 
 @compiled
 def no_records() -> Records:
-    """Nothing that blue could see."""
+    """No record."""
     return records_on(NOBODY, 0, 0, 0)
 
 
@@ -56,7 +56,7 @@ def listening_ports(s: State, t: Tables, host: int) -> int:
 
 @compiled
 def scan_records(s: State, t: Tables, host: int) -> Records:
-    """What a scan leaves: one record per listening socket."""
+    """The records of a scan: one per listening socket."""
     return records_on(host, t.genuine_sockets[host] + count(s.decoys[host]), listening_ports(s, t, host), 0)
 
 
@@ -81,7 +81,7 @@ def believe(observation: int, host: int, belief: int) -> int:
 
 @compiled
 def show(observation: int, records: Records, decoy_host: int) -> int:
-    """Adds the activity that ``records`` betray; an Exploit is remembered as User."""
+    """Adds the activity that ``records`` reveal; an Exploit is remembered as User."""
     if records.host == NOBODY:
         return observation
     activity = judge(records.number, count(records.ports) + records.shell, records.shell, records.host == decoy_host)

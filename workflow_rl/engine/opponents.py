@@ -35,7 +35,7 @@ def choose_red(s: State, t: Tables, chance: Chance) -> None:
 
 @compiled
 def choose_bline(s: State, t: Tables, chance: Chance) -> None:
-    """Moves the line counter by the last result and takes that line of the program."""
+    """Advances the line counter by the last result and executes that line of the program."""
     line = t.line_success[s.line] if s.red_success == SUCCEEDED else t.line_failure[s.line]
     if t.line_unless_scanned[line] >= 0 and s.scan_empty and not has(s.lines_done, line):
         line = t.line_unless_scanned[line]
@@ -56,7 +56,7 @@ def choose_bline(s: State, t: Tables, chance: Chance) -> None:
 
 @compiled
 def choose_meander(s: State, t: Tables, chance: Chance) -> None:
-    """Digests the last result, then takes the first rule that applies."""
+    """Updates the memory with the last result, then applies the first rule that fits."""
     digest_meander(s, t)
     if has(s.escalated, t.service_host):
         s.red_action, s.red_target = IMPACT, t.service_host
@@ -89,7 +89,7 @@ def choose_meander(s: State, t: Tables, chance: Chance) -> None:
 
 @compiled
 def digest_meander(s: State, t: Tables) -> None:
-    """What Meander concludes from the result of its last action."""
+    """Updates Meander's memory with the result of its last action."""
     if s.red_target == NOBODY:
         return
     target = 1 << s.red_target
@@ -111,7 +111,7 @@ def digest_meander(s: State, t: Tables) -> None:
 
 @compiled
 def green_acts(s: State, t: Tables, chance: Chance) -> Records:
-    """An acting green scans a host now and then; it only leaves records."""
+    """An active green agent sometimes scans a host, which only leaves records."""
     if not s.green_acts:
         return no_records()
     host = pick_green(s, t, chance.green)

@@ -17,8 +17,8 @@ NOBODY = -1  # no host
 RED_SLEEPS = RED_ACTIONS.index("Sleep")
 FAILED, SUCCEEDED, UNKNOWN = 0, 1, 2  # what red learns about its action
 NO_EXPLOIT = -1
-# What became of an exploit: a session, a decoy answered, nothing suitable listens, no route, the service answers but
-# cannot be exploited, red knows no port of the host. NO_RESULT: red did something else.
+# Result of an exploit: a session, a decoy answered, no suitable service listens, no route, the service cannot be
+# exploited, red knows no port of the host. NO_RESULT: red did something else.
 NO_RESULT, SESSION, DECOY_ANSWERED, NOTHING_THERE, UNROUTABLE, NOT_EXPLOITABLE, NO_OPTION = range(-1, 6)
 
 # Signed but for the generator: Numba would turn a mixture of signed and unsigned numbers into floats. Sets of hosts and
@@ -76,8 +76,8 @@ def allocate(n_envs: int) -> np.ndarray:
 
 
 @compiled
-def reset_one(s: State, t: Any) -> None:
-    """Start of an episode; the generator, the red agent and green's kind stay."""
+def reset_one(s: State, t: Tables) -> None:
+    """Start of an episode; the generator, the red agent and the kind of green agent are kept."""
     home = 1 << t.foothold
     s.step = 0
     s.observation = 0
@@ -102,6 +102,6 @@ def sessions(s: State) -> int:
 
 
 @compiled
-def compromised_hosts(s: State, t: Any) -> int:
-    """Hosts that count as compromised: any session of red's, but for its permanent foothold."""
+def compromised_hosts(s: State, t: Tables) -> int:
+    """Compromised hosts: those with any red session, except its permanent foothold."""
     return sessions(s) & ~(1 << t.foothold)

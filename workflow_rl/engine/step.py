@@ -20,14 +20,7 @@ from workflow_rl.engine.observe import (
 )
 from workflow_rl.engine.opponents import choose_red, green_acts
 from workflow_rl.engine.state import NO_EXPLOIT, NO_RESULT, NOBODY, UNKNOWN, State, compromised_hosts, reset_one
-from workflow_rl.engine.tables import (
-    ESCALATE,
-    EXPLOIT,
-    IMPACT,
-    SCAN,
-    SWEEP,
-    Tables,
-)
+from workflow_rl.engine.tables import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, Tables
 
 SLEEP = 0  # blue's action
 
@@ -107,8 +100,8 @@ def begin_one(s: State, t: Tables, takeover: np.ndarray) -> None:
     Args:
         s: state, changed in place; steps are counted from the takeover.
         t: tables of the network and edition.
-        takeover: (3,) int32: the least and the largest number of steps that red plays before, and, written, how many
-            they were this time.
+        takeover: (3,) int32: the least and the largest number of steps that red plays before blue takes over; the
+            number drawn for this episode is written to the last entry.
     """
     reset_one(s, t)
     steps = wide(takeover[0])
@@ -166,26 +159,18 @@ def step_envs(
     red_level: np.ndarray | None,
     repaired: np.ndarray | None,
 ) -> int:
-    """Plays one step of every environment with its own chance.
+    """Plays one step of every environment with its own chance, in arrays that the caller provides.
 
-    Args:
-        states: (n_envs,) of STATE_DTYPE, changed in place.
-        tables: (1,) of TABLES_DTYPE.
-        takeovers: (n_envs, 3) int32; see :func:`begin_one`.
-        actions: (n_envs,) int64; if one does not exist, nothing is played.
-        max_steps: length of an episode; 0: endless.
-        autoreset: start the next episode in the step that ends one.
-        observations: (n_envs, 4 * n_hosts) float32, written.
-        rewards: (n_envs,) float64, written.
-        truncated: (n_envs,) bool, written: the episode ended with this step.
-        final_observations: like ``observations``; rows of ended episodes are written: the last observation.
-        compromised_before: (n_envs, HOSTS) bool, written: hosts compromised before the step; None: not wanted.
-        red_level: (n_envs, HOSTS) int8, written: 0 none, 1 user, 2 privileged, after the step and before a reset;
-            None: not wanted.
-        repaired: (n_envs,) int16, written: hosts that blue's action freed of red; None: not wanted.
+    ``states``, ``tables`` and ``takeovers`` (n_envs, 3) are as in :func:`reset_envs`, ``actions`` (n_envs,) int64. An
+    episode ends after ``max_steps`` steps (0: never); with ``autoreset`` the next one starts in the same step.
 
-    Returns:
-        The number of episodes that ended, or ``-1 - i`` if the action of environment i does not exist.
+    Written are ``observations`` (n_envs, 4 * n_hosts) float32, ``rewards`` (n_envs,) float64, ``truncated`` (n_envs,)
+    bool: the episode ended with this step, and its last observation in ``final_observations``. Written unless None are
+    ``compromised_before`` (n_envs, HOSTS) bool: hosts compromised before the step; ``red_level`` (n_envs, HOSTS) int8:
+    0 none, 1 user, 2 privileged, after the step and before a reset; ``repaired`` (n_envs,) int16: the hosts that blue's
+    action freed of red.
+
+    Returns the number of episodes that ended, or ``-1 - i``, with nothing played, if action i does not exist.
     """
     t = tables[0]
     bad = first_bad_action(actions, t.n_actions)

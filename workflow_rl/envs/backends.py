@@ -13,7 +13,7 @@ from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.errors import UserError, check_choice
 
 if TYPE_CHECKING:
-    from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv 
     check_backend(backend)
     if backend.name == "native":
         return CageVectorEnv(num_envs, **options)
-    from workflow_rl.envs.cyborg_env import CyborgVectorEnv
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 
     return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)
 

@@ -1,15 +1,18 @@
-"""Our scenario in CybORG's own schema: the dictionary that ``csle_cyborg.main.Main`` takes."""
+"""A network in CybORG's own schema: the scenario dictionary that ``csle_cyborg.main.Main`` takes."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
 
-# How CybORG's images describe what our services are.
-_PROCESS_TYPES = {"rdp": "rdp", "smb": "smb", "ftp": "femitter", "web": "webserver", "smtp": "smtp"}
-_PROCESS_VERSIONS = {"smtp": "haraka 2.7.0"}
-_PROCESS_PROPERTIES = {"web": ["rfi"]}
+# How CybORG describes the processes of our types of service.
+_PROCESSES: dict[str, dict[str, Any]] = {
+    "Process Type": {"rdp": "rdp", "smb": "smb", "ftp": "femitter", "web": "webserver", "smtp": "smtp"},
+    "Process Version": {"smtp": "haraka 2.7.0"},
+    "Properties": {"web": ["rfi"]},
+}
 _SYSTEMS = {
     "linux": {"Architecture": "x64", "OSDistribution": "UBUNTU", "OSType": "LINUX", "OSVersion": "U18_04_3"},
     "windows": {
@@ -20,22 +23,23 @@ _SYSTEMS = {
     },
 }
 _SERVICE_PID = 1043
-_FIRST_PID = 1100  # where a scenario names no numbers
+_FIRST_PID = 1100  # for hosts without process ids in the network file
 _CONFIDENTIALITY = {0.0: "None", 0.1: "Low", 1.0: "Medium"}
 
+Yaml = dict[str, Any]
+"""A part of a scenario in CybORG's schema."""
 
-def cyborg_scenario(network: Network) -> dict[str, Any]:
-    """Returns the scenario dictionary for CybORG 2.1; equal seeds and actions give equal games."""
+
+def cyborg_scenario(network: Network) -> Yaml:
+    """The scenario of CybORG 2.1; equal seeds and actions give equal games."""
     return {
         "Agents": {"Blue": _blue(network), "Green": _green(network), "Red": _red(network)},
-        "Subnets": {subnet.name: _subnet(network, subnet.name) for subnet in network.subnets},
+        "Subnets": {subnet.name: _subnet(network, subnet) for subnet in network.subnets},
         "Hosts": {host.name: _host(network, host) for host in network.hosts},
     }
 
 
-def _agent(
-    network: Network, knows: dict[str, Any], actions: list[str], sessions: list[Any], reward: str
-) -> dict[str, Any]:
+def _agent(network: Network, knows: Yaml, actions: list[str], sessions: list[Any], reward: str) -> Yaml:
     return {
         "AllowedSubnets": [subnet.name for subnet in _from_the_foothold(network)],
         "INT": {"Hosts": knows},
@@ -48,16 +52,16 @@ def _agent(
 
 
 def _from_the_foothold(network: Network) -> list[Subnet]:
-    """Subnets with red's first; sessions start in this order, and each draws the number of its process."""
+    """Subnets, that of red's foothold first: sessions start in this order, and each draws its process id."""
     first = network.subnet_of(network.red.foothold)
     return sorted(network.subnets, key=lambda subnet: subnet.name != first)
 
 
-def _everything(network: Network) -> dict[str, Any]:
+def _everything(network: Network) -> Yaml:
     return {name: {"Interfaces": "All", "System info": "All", "User info": "All"} for name in network.host_names}
 
 
-def _blue(network: Network) -> dict[str, Any]:
+def _blue(network: Network) -> Yaml:
     server = next(host.name for host in network.hosts if host.unit_type == "defender")
     systems = {host.name: host.os for host in network.hosts}
     clients = [
@@ -84,7 +88,7 @@ def _blue(network: Network) -> dict[str, Any]:
     return agent | {"adversary": "Red"}
 
 
-def _green(network: Network) -> dict[str, Any]:
+def _green(network: Network) -> Yaml:
     unit_types = ("user", "op_host")
     sessions = [
         {"hostname": host.name, "name": "GreenSession", "type": "green_session", "username": "GreenAgent"}
@@ -96,7 +100,7 @@ def _green(network: Network) -> dict[str, Any]:
     return _agent(network, _everything(network), actions, sessions, "None")
 
 
-def _red(network: Network) -> dict[str, Any]:
+def _red(network: Network) -> Yaml:
     foothold = network.red.foothold
     session = {"hostname": foothold, "name": "RedPhish", "type": "RedAbstractSession", "username": "SYSTEM"}
     actions = [*RED_ACTIONS[:4], *(exploit.name for exploit in network.exploits), *RED_ACTIONS[4:]]
@@ -104,24 +108,23 @@ def _red(network: Network) -> dict[str, Any]:
     return _agent(network, knows, actions, [session], "HybridImpactPwn")
 
 
-def _subnet(network: Network, name: str) -> dict[str, Any]:
-    subnet = next(subnet for subnet in network.subnets if subnet.name == name)
-    rules: dict[str, Any] = {}
+def _subnet(network: Network, subnet: Subnet) -> Yaml:
+    rules: Yaml = {}
     if subnet.reached_through:
         rules[network.subnet_of(network.red.foothold)] = {"in": "None", "out": "all"}
     rules["all"] = {"in": "all", "out": "all"}
     return {"Hosts": list(subnet.hosts), "NACLs": rules, "Size": len(subnet.hosts)}
 
 
-def _host(network: Network, host: Host) -> dict[str, Any]:
+def _host(network: Network, host: Host) -> Yaml:
     operational = network.operational_service
-    knows: dict[str, Any] = {name: {"Interfaces": "IP Address"} for name in host.reveals}
+    knows: Yaml = {name: {"Interfaces": "IP Address"} for name in host.reveals}
     knows[host.name] = {"Interfaces": "All"}
     numbers = host.process_ids or range(_FIRST_PID, _FIRST_PID + len(host.services))
     processes = [_process(service, number) for service, number in zip(host.services, numbers, strict=False)]
     idle = numbers[len(host.services) :]
     processes += [{"PID": number, "PPID": 1, "Process Name": "idle", "Username": "root"} for number in idle]
-    described: dict[str, Any] = {
+    described: Yaml = {
         "AWS_Info": [],
         "Processes": processes,
         "System info": dict(_SYSTEMS[host.os]),
@@ -139,26 +142,21 @@ def _host(network: Network, host: Host) -> dict[str, Any]:
     return described | {"info": knows}
 
 
-def _process(service: Service, pid: int) -> dict[str, Any]:
-    process: dict[str, Any] = {
+def _process(service: Service, pid: int) -> Yaml:
+    process = {
         "Connections": [{"local_address": "0.0.0.0", "local_port": port} for port in service.ports],
         "PID": pid,
         "PPID": 1,
         "Process Name": service.process,
         "Username": service.account,
     }
-    if service.type in _PROCESS_TYPES:
-        process["Process Type"] = _PROCESS_TYPES[service.type]
-    if service.type in _PROCESS_VERSIONS:
-        process["Process Version"] = _PROCESS_VERSIONS[service.type]
-    if service.type in _PROCESS_PROPERTIES:
-        process["Properties"] = list(_PROCESS_PROPERTIES[service.type])
-    return process
+    own = {key: by_type[service.type] for key, by_type in _PROCESSES.items() if service.type in by_type}
+    return process | deepcopy(own)
 
 
-def _users(host: Host) -> list[dict[str, Any]]:
+def _users(host: Host) -> list[Yaml]:
     names = ["root", "www-data", "ubuntu"] if host.os == "linux" else ["Administrator", "SYSTEM"]
-    users: list[dict[str, Any]] = [{"Username": name} for name in [*names, "GreenAgent"]]
+    users: list[Yaml] = [{"Username": name} for name in [*names, "GreenAgent"]]
     if host.guessable:
         users.append({"Username": host.guessable, "Bruteforceable": True, "Password": host.guessable})
     return users

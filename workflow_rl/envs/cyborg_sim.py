@@ -1,4 +1,4 @@
-"""Genuine CybORG 2.1: finding it, and playing one game of it without touching the rest of the process."""
+"""Genuine CybORG 2.1: importing it, and playing one game without side effects on the rest of the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ import gymnasium.spaces
 import numpy as np
 
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 from workflow_rl.errors import MissingExtraError, UserError
 
@@ -30,7 +29,7 @@ INSTALL = "in the checkout of workflow_rl: pip install -e '.[cyborg]'"
 
 @dataclass(frozen=True)
 class CyborgPackage:
-    """An importable CybORG: the fork from PyPI, which takes a scenario, or a checkout, which brings its own."""
+    """An imported CybORG: the fork from PyPI, which accepts a scenario, or a checkout, which has its own file."""
 
     name: str
     edition: str
@@ -114,7 +113,7 @@ def _package_in(root: Path, scenario: Path) -> CyborgPackage:
 
 @contextmanager
 def _gym() -> Iterator[None]:
-    """Where ``gym`` is not installed, a checkout that imports it gets its successor: it has the same Env and spaces."""
+    """Lets a checkout import Gymnasium under the name ``gym`` if that is not installed; Env and spaces are the same."""
     if importlib.util.find_spec("gym") is not None:
         yield
         return
@@ -131,7 +130,7 @@ def _part(package: str, name: str) -> ModuleType:
 
 
 def _import_from(root: Path) -> ModuleType:
-    """The package in ``root``, without putting the folder around it on the path for everybody."""
+    """Imports the package in ``root`` without adding its parent folder to the path."""
     known = sys.modules.get(CHECKOUT)
     if known is not None:
         if Path(str(known.__file__)).parent.resolve() != root.resolve():
@@ -151,7 +150,7 @@ def _import_from(root: Path) -> ModuleType:
 
 
 def _edition(where: str, sessions: ModuleType, enums: ModuleType) -> str:
-    """Which of the two public states that call themselves 2.1 this is, by the rules in which they differ."""
+    """Which of the two public states of version 2.1 this is, detected by the rules in which they differ."""
     replaces_ports = hasattr(sessions.RedAbstractSession, "clearports")
     keeps_versions = enums.ProcessVersion.parse_string("x") == "x"
     if replaces_ports != keeps_versions:
@@ -162,8 +161,8 @@ def _edition(where: str, sessions: ModuleType, enums: ModuleType) -> str:
 class CyborgGame:
     """One network of genuine CybORG behind its own ChallengeWrapper.
 
-    CybORG draws all its chance from Python's global ``random``; here it has a state of its own, which is put in place
-    for each call and taken out again, so that neither the caller's numbers nor other games are disturbed.
+    CybORG draws all its random numbers from Python's global ``random``. Each game has a state of its own, which is
+    installed for every call and exchanged for the caller's afterwards: games disturb neither the caller nor each other.
     """
 
     def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, network: Network) -> None:
@@ -178,7 +177,7 @@ class CyborgGame:
         actions = self.inner_wrapper("possible_actions").possible_actions
         names = [(type(action).__name__, getattr(action, "hostname", "")) for action in actions]
         if names != [network.action_parts(number) for number in range(network.n_actions)]:
-            raise UserError(f"{package.name} numbers blue's actions in another way than the network.")
+            raise UserError(f"{package.name} numbers blue's actions differently from the network.")
 
     @property
     def controller(self) -> Any:
@@ -193,7 +192,7 @@ class CyborgGame:
         return wrapper
 
     def reset(self, seed: int) -> np.ndarray:
-        """Starts the game that ``random.seed(seed)`` leads to; returns the observation (52,)."""
+        """Starts the game that CybORG plays after ``random.seed(seed)``; returns the observation (52,)."""
         self._chance = random.Random(seed).getstate()
         with self._own_chance():
             result = self.wrapper.reset()
@@ -214,7 +213,7 @@ class CyborgGame:
         return levels
 
     def red_sessions(self, host: int) -> list[Any]:
-        """Red's sessions on a host; a session that red opens in the same step is another object."""
+        """Red's sessions on a host; the same object before and after a step means that blue did not end it."""
         name = self.network.host_names[host]
         return [session for session in self.controller.state.sessions["Red"].values() if session.host == name]
 
@@ -229,12 +228,16 @@ class CyborgGame:
             random.setstate(callers)
 
 
-def check_package(package: CyborgPackage, edition: str, network: Network | None = None) -> None:
-    """Refuses an edition that this CybORG does not play, and a network that a checkout cannot take."""
+def check_package(package: CyborgPackage, edition: str) -> None:
+    """Refuses an edition that this CybORG does not play."""
     if edition != package.edition:
         raise UserError(
             f"{package.name} plays the {package.edition} edition, not {edition}; "
             "for another one give the path of a checkout of it (--cyborg-path; in Python cyborg_path)."
         )
-    if package.scenario_file and network not in (None, load_network()):
+
+
+def check_network(package: CyborgPackage, network: Network, bundled: Network) -> None:
+    """Refuses any network but the ``bundled`` one for a checkout, which plays its own Scenario2."""
+    if package.scenario_file and network != bundled:
         raise UserError(f"{package.name} plays its own Scenario2; give no other network with it.")

@@ -6,14 +6,13 @@ import os
 import threading
 import time
 
-SECONDS = 0.2  # how soon a process notices that nobody needs it any more
+SECONDS = 0.2  # between two looks
 
 
 def end_with(parent: int) -> None:
-    """Ends this process as soon as ``parent`` is no longer its parent, whatever it is doing; returns at once.
+    """Starts a thread that ends this process as soon as ``parent`` is no longer its parent.
 
-    Looking now and then works where a signal of the kernel would not: PR_SET_PDEATHSIG comes when the *thread* that
-    started the process ends.
+    The kernel's PR_SET_PDEATHSIG would not do: it is sent when the *thread* that started the process ends.
     """
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""Makes ``Cage2-v0`` known to Gymnasium; called when workflow_rl is imported, so it must stay light."""
+"""Registers ``Cage2-v0`` with Gymnasium; runs whenever workflow_rl is imported, so it must stay light."""
 
 from __future__ import annotations
 

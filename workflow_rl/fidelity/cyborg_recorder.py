@@ -1,8 +1,8 @@
-"""Records a game of genuine CybORG while it is played: the true state and every chance outcome, as a trace has them.
+"""Records a game of genuine CybORG while it is played: the true state and every chance outcome, as rows of a trace.
 
-The recorder hangs on the objects of one game, not on CybORG's code: it watches the controller execute red's exploit,
-looks over the shoulder of the selection, and replaces the rate of detection by a number that remembers its comparison.
-The fields are those of the trace format in docs/fidelity.md.
+The recorder wraps objects of one game and leaves CybORG's code alone. It wraps the controller's execution of an exploit
+and the exploit selector, and replaces the detection rate by a number that remembers its comparison. The trace format is
+described in docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 
 class _Rate(float):
-    """A probability that remembers what came of ``random() < rate``."""
+    """A probability that remembers the result of ``random() < rate``."""
 
     drawn: int = -1
 
@@ -36,7 +36,7 @@ class _Rate(float):
 
 
 class _Selector:
-    """Stands before CybORG's own selection of an exploit and keeps what it selected."""
+    """Wraps CybORG's selection of an exploit and remembers what it selected."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -65,11 +65,7 @@ class _Selector:
 
 
 class Recorder:
-    """Looks at a game after every step.
-
-    Args:
-        game: what to watch; call :meth:`start` after its reset and :meth:`record` after each step.
-    """
+    """Observes a game; call :meth:`start` after its reset and :meth:`record` after each step."""
 
     def __init__(self, game: CyborgGame) -> None:
         self.game, self.hosts = game, game.network.host_names
@@ -89,12 +85,12 @@ class Recorder:
         controller.execute_action = watched
 
     def start(self) -> None:
-        """A new episode has begun."""
+        """Prepares for a new episode."""
         self._selector, self._collision = None, 0
         self._before = self._numbers()
 
     def record(self, action: int, observation: np.ndarray, reward: float) -> Record:
-        """The arrays of the trace format for the step just played."""
+        """The row of the trace format for the step just played."""
         self._note_collision()
         chance = self._exploit()
         self._selector = None
@@ -134,7 +130,7 @@ class Recorder:
         return -1 if hostname is None else self.hosts.index(hostname)
 
     def _exploit(self) -> Record:
-        """Which exploit was selected, what came of it, and whether its session was detected."""
+        """Which exploit was selected, its result, and whether its session was detected."""
         controller, selector = self.game.controller, self._selector
         chosen, result, detected = -1, -1, -1
         if type(controller.action["Red"]).__name__ == "ExploitRemoteService":
@@ -153,12 +149,12 @@ class Recorder:
         if not selector.routable:
             return UNROUTABLE
         process = selector.works_on or self._listening_for_logins(selector.selected.ip_address)
-        if process is None or len(seen) == 1:  # nothing but its failure was reported
+        if process is None or len(seen) == 1:  # only the failure was reported
             return NO_PROCESS
         return DECOY if process.decoy_type.value else NOT_EXPLOITABLE
 
     def _listening_for_logins(self, address: Any) -> Any:
-        """A login is not tested like the other exploits, so its process must be looked up."""
+        """The process that an ssh login aims at; CybORG does not test it as it does for other exploits."""
         state = self.game.controller.state
         for process in state.hosts[state.ip_addresses[address]].processes:
             kind = getattr(process.process_type, "name", "")
@@ -207,7 +203,7 @@ class Recorder:
         return masks
 
     def _numbers(self) -> list[tuple[set[int], set[int]]]:
-        """For each host the numbers of its processes, and of those that blue was ever told of."""
+        """For each host the ids of its processes, and the ids that were ever reported to blue."""
         state = self.game.controller.state
         reported = state.sessions["Blue"][0].sus_pids
         return [
@@ -216,7 +212,7 @@ class Recorder:
         ]
 
     def _note_collision(self) -> None:
-        """Has a new process the number of one that blue suspects? Rare; blue's Remove may then hit the wrong one."""
+        """Notes when a new process has an id that blue suspects: rare, but blue's Remove may then end the wrong one."""
         before, self._before = self._before, self._numbers()
         for (old, suspected), (now, _) in zip(before, self._before, strict=True):
             self._collision |= bool((now - old) & suspected)

@@ -1,8 +1,8 @@
-"""Meander's candidates worked out from a recording alone, to check that the engine chooses from the right set.
+"""Meander's candidates derived from a recording alone, to check that the engine chooses from the right set.
 
-A replay forces the recorded target, so an engine whose candidate set is too *large* would go unnoticed. This is a
-second, plain account of Meander's memory. It reads only what was recorded of red's own actions (what, where, with what
-success) and shares no code with the engine.
+A replay forces the recorded target, so it would not notice an engine whose candidate set is too *large*. This is a
+second, plain implementation of Meander's memory. It reads only red's recorded actions, targets and successes, and
+shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SWEEP, _SCAN, _EXPLOIT, _ESCALATE, _IMPACT = (RED_ACTIONS.index(name) for name 
 
 
 class _Memory:
-    """What Meander knows after the actions that it was told of."""
+    """What Meander knows after its actions so far."""
 
     def __init__(self, network: Network) -> None:
         names = network.host_names
@@ -31,7 +31,7 @@ class _Memory:
         self.mapped: set[int] = set()
 
     def candidates(self, action: int) -> set[int]:
-        """From which hosts an ``action`` of this kind must choose its target now."""
+        """The hosts among which an ``action`` of this kind chooses its target now."""
         if action == _SCAN:
             return self.addresses - self.scanned
         if action == _ESCALATE:
@@ -41,7 +41,7 @@ class _Memory:
         return set()
 
     def learn(self, action: int, target: int, success: bool) -> None:
-        """Takes in an action and its result."""
+        """Updates the memory with an action and its result."""
         if action == _SWEEP and success:
             self.addresses |= self.subnets[target]
         elif action == _SCAN:
@@ -67,7 +67,7 @@ class _Memory:
 
 
 def meander_candidates(trace: Trace, network: Network) -> np.ndarray:
-    """Set of hosts from which Meander chose in each step, as bit masks; 0 for other agents; shape (E, T)."""
+    """The hosts among which Meander chose in each step, as bit masks; 0 for other agents; shape (E, T)."""
     masks = np.zeros(trace["red_action"].shape, np.int64)
     for episode in np.flatnonzero(trace["red_agent"] == TRACE_RED_AGENTS.index("meander")):
         memory = _Memory(network)

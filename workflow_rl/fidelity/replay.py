@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,28 +34,51 @@ _BELIEF_CODES = {BELIEF_NO: 0, BELIEF_USER: 1, BELIEF_PRIVILEGED: 2, BELIEF_UNKN
 assert (NO_RESULT, NO_OPTION) == (-1, 5)  # exploit results have the format's codes
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One field of one step, as recorded and as the engine has it."""
+
+    recorded: Any
+    engine: Any
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first step of an episode that differs, with every field that does; episode and step count from 0."""
+
+    file: str
+    episode: int
+    step: int
+    fields: dict[str, Difference]
+
+
 @dataclass
 class ReplayResult:
-    """What a replay found; ``first_mismatch`` names the place and the fields that differ."""
+    """How many steps were replayed, how many of them differ, and where the first one is."""
 
     episodes: int = 0
     steps: int = 0
     mismatched_steps: int = 0
     mismatched_episodes: int = 0
     mismatched_after_collision: int = 0
-    first_mismatch: dict[str, Any] | None = None
+    first_mismatch: Mismatch | None = None
     mismatches_by_field: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: ReplayResult) -> None:
-        """Counts another file in."""
-        self.episodes += other.episodes
-        self.steps += other.steps
-        self.mismatched_steps += other.mismatched_steps
-        self.mismatched_episodes += other.mismatched_episodes
-        self.mismatched_after_collision += other.mismatched_after_collision
+        """Adds the counts of another replay."""
+        for name in ("episodes", "steps", "mismatched_steps", "mismatched_episodes", "mismatched_after_collision"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_mismatch = self.first_mismatch or other.first_mismatch
         for name, number in other.mismatches_by_field.items():
             self.mismatches_by_field[name] = self.mismatches_by_field.get(name, 0) + number
+
+
+@dataclass
+class EditionResult(ReplayResult):
+    """The result under the rules of one edition; ``edition_that_fits`` has no mismatches, empty if there is none."""
+
+    edition: str = ""
+    edition_that_fits: str = ""
 
 
 def replay(trace: Trace, network: Network, edition: str = "current") -> ReplayResult:
@@ -63,8 +86,23 @@ def replay(trace: Trace, network: Network, edition: str = "current") -> ReplayRe
     return Replayer(trace, network).run(compile_tables(network, edition))
 
 
+def replay_all(
+    traces: Sequence[Trace], network: Network, edition: str, progress: Callable[[int], None] = lambda _: None
+) -> EditionResult:
+    """Replays several traces; if some steps differ, looks for an edition under which none does."""
+    total = EditionResult(edition=edition, edition_that_fits=edition)
+    for trace in traces:
+        total.add(replay(trace, network, edition))
+        progress(1)
+    if total.mismatched_steps:
+        others = [name for name in network.editions if name != edition]
+        fitting = (n for n in others if not any(replay(trace, network, n).mismatched_steps for trace in traces))
+        total.edition_that_fits = next(fitting, "")
+    return total
+
+
 class Replayer:
-    """A recording made ready for comparison; can be played with several tables, right or wrong ones."""
+    """A recording prepared for comparison; it can be played with several tables, correct or mutated ones."""
 
     def __init__(self, trace: Trace, network: Network) -> None:
         check_fits(trace, network)
@@ -77,14 +115,14 @@ class Replayer:
         """Plays with ``tables`` and compares each step."""
         shape = self.trace["blue_action"].shape
         wrong = {name: np.zeros(shape, bool) for name in self.recorded}
-        first: dict[int, dict[str, Any]] = {}
+        first: dict[int, Mismatch] = {}  # by episode
         for step, name, rows, value in self._differences(tables):
             wrong[name][:, step] = rows
             self._note_first(first, name, step, rows, value)
         return _summary(self.trace, wrong, self.played, first)
 
     def differs(self, tables: np.ndarray) -> bool:
-        """Does any step differ? Stops at the first."""
+        """Whether any step differs; stops at the first one."""
         return next(self._differences(tables), None) is not None
 
     def _differences(self, tables: np.ndarray) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
@@ -116,34 +154,32 @@ class Replayer:
             found[:, step] = states["repaired"]
         return found
 
-    def _note_first(self, first: dict[int, Any], name: str, step: int, wrong: np.ndarray, value: np.ndarray) -> None:
+    def _note_first(
+        self, first: dict[int, Mismatch], name: str, step: int, wrong: np.ndarray, value: np.ndarray
+    ) -> None:
         """Keeps the values that differ in the first wrong step of each episode."""
         for episode in np.flatnonzero(wrong).tolist():
-            here = first.setdefault(episode, {"step": step, "fields": {}})
-            if here["step"] == step:
-                recorded = np.asarray(self.recorded[name][episode, step]).tolist()
-                here["fields"][name] = {"recorded": recorded, "engine": np.asarray(value[episode]).tolist()}
+            here = first.setdefault(episode, Mismatch(self.trace.path, episode, step, {}))
+            if here.step == step:
+                pair = self.recorded[name][episode, step], value[episode]
+                here.fields[name] = Difference(*(np.asarray(one).tolist() for one in pair))
 
 
 def _summary(
-    trace: Trace, wrong: dict[str, np.ndarray], played: np.ndarray, first: dict[int, dict[str, Any]]
+    trace: Trace, wrong: dict[str, np.ndarray], played: np.ndarray, first: dict[int, Mismatch]
 ) -> ReplayResult:
     any_wrong = np.any(list(wrong.values()), axis=0)
     start_wrong = trace["obs0"].any(axis=1)  # the observation after a reset is all zeros
     any_wrong[:, 0] |= start_wrong
     for episode in np.flatnonzero(start_wrong).tolist():
-        first[episode] = {"step": 0, "fields": {"obs0": {"recorded": "not all zeros", "engine": "all zeros"}}}
-    mismatch = None
-    if first:
-        episode = min(first)
-        mismatch = {"file": trace.path, "episode": episode, **first[episode]}
+        first[episode] = Mismatch(trace.path, episode, 0, {"obs0": Difference("not all zeros", "all zeros")})
     return ReplayResult(
         episodes=trace.n_episodes,
         steps=int(played.sum()),
         mismatched_steps=int(any_wrong.sum()),
         mismatched_episodes=int(any_wrong.any(axis=1).sum()),
         mismatched_after_collision=int((any_wrong & (trace["collision"] > 0)).sum()),
-        first_mismatch=mismatch,
+        first_mismatch=first[min(first)] if first else None,
         mismatches_by_field={name: int(array.sum()) for name, array in wrong.items() if array.any()},
     )
 
@@ -164,7 +200,7 @@ def _forced_draws(trace: Trace, network: Network) -> np.ndarray:
 
 
 def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
-    """What the trace says of every step, in the engine's codes; shapes (E, T, ...)."""
+    """The recorded fields of every step in the engine's codes; shapes (E, T, ...)."""
     exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in network.exploits])
     exploit = trace["exploit"].astype(np.int64)
     removable, level = trace["n_removable"] > 0, trace["priv"]
@@ -181,7 +217,7 @@ def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
         "detect": trace["detect"],
         "level": level,
         "has_sessions": trace["n_red"] > 0,
-        "removable": removable & (level < 2),  # beside a privileged session the engine does not know lesser ones
+        "removable": removable & (level < 2),  # the engine keeps no lesser session beside a privileged one
         "decoys": translate_masks(trace["decoys"], code_map(TRACE_DECOYS, [decoy.name for decoy in network.decoys])),
         "malware": trace["malware"],
         "ot_running": trace["ot_running"],
@@ -195,7 +231,7 @@ def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
 def _engine_values(
     states: np.ndarray, rewards: np.ndarray, network: Network, trace: Trace
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The engine's word on each field of :func:`_recorded`; shapes (E, ...)."""
+    """The engine's value of each field of :func:`_recorded`; shapes (E, ...)."""
     n_hosts = len(network.hosts)
     hosts = np.arange(n_hosts)
     privileged, traced, untraced = (states[name][:, None] >> hosts & 1 for name in ("privileged", "traced", "untraced"))

@@ -123,7 +123,7 @@ def translate_masks(masks: np.ndarray, bit_map: np.ndarray) -> np.ndarray:
 
 
 def check_fits(trace: Trace, network: Network) -> None:
-    """A trace has the hosts, exploits and decoys of CAGE Challenge 2; says so if the network has others."""
+    """Refuses a network whose hosts, exploits, decoys or ports are not those of CAGE Challenge 2."""
     exploits, decoys = [e.name for e in network.exploits], [d.name for d in network.decoys]
     if (
         len(network.hosts) != TRACE_HOSTS
@@ -158,7 +158,7 @@ def _check(path: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _check_targets(path: str, actions: np.ndarray, targets: np.ndarray) -> None:
-    """A sweep aims at a subnet, the other actions at a host, Sleep at nothing."""
+    """Checks that a sweep has a subnet as its target, and every other action but Sleep a host."""
     sweep = actions == RED_ACTIONS.index("DiscoverRemoteSystems")
     aimed = (actions > 0) & (actions < len(RED_ACTIONS))
     if (targets[aimed] < 0).any() or (targets[sweep] >= TRACE_SUBNETS).any():

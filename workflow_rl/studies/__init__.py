@@ -1,1 +1,1 @@
-"""Studies: comparisons at equal budget, with intervals, that anyone can run again; see docs/results.md."""
+"""Measurements behind ``workflow-rl bench``: speed of environments and training, regret of the search."""

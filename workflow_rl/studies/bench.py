@@ -1,4 +1,4 @@
-"""Measured figures, each beside its reference in the same run. Timings are the best of several repeats."""
+"""Speed of the environments beside genuine CybORG in the same run. Timings are the best of several repeats."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from workflow_rl.engine.compiled import CACHE_VARIABLE
-from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import STATE_DTYPE
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.step import step_envs
 from workflow_rl.envs.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError
 
 SIZES = (1, 25, 200, 1000, 4096)
-REFERENCE_SIZE = 200
 ROUNDS = 100  # vector steps per timed call: one episode, one reset
 FIRST_STEP = """
 from workflow_rl.envs.env import CageVectorEnv
@@ -36,57 +34,90 @@ envs.step([0] * 200)
 Say = Callable[[str], None]
 
 
-def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, say: Say) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Machine:
+    """Where the figures were measured."""
+
+    processor: str
+    cores: int | None
+    python: str
+
+
+@dataclass(frozen=True)
+class EnvSpeeds:
+    """Steps per second against one red agent; the dictionaries are by number of environments."""
+
+    vector_steps_per_s: dict[str, float]
+    engine_steps_per_s: dict[str, float]
+    single_env_steps_per_s: float
+
+
+@dataclass(frozen=True)
+class EnvFigures(EnvSpeeds):
+    """The figures of ``bench env``; the speeds are those against ``red_agent``."""
+
+    red_agent: str
+    by_red_agent: dict[str, EnvSpeeds]
+    cyborg_steps_per_s: float | None
+    ratio_to_cyborg_at_200: float | None
+    cold_start_s: float
+    cached_start_s: float
+    bytes_per_env: int
+    peak_memory_mb: float
+    machine: Machine
+
+
+def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, network: Network, say: Say) -> EnvFigures:
     """Steps per second of engine and environments, start-up, memory and, where installed, of genuine CybORG.
 
     Args:
         seconds: how long to measure each figure.
-        red_agents: opponents; the last one, by custom the slowest, gives the headline figures.
+        red_agents: opponents; the headline figures are those of the last one, usually the slowest.
         with_cyborg: measure genuine CybORG as well, if csle-cyborg is installed.
-        say: told what is going on.
+        network: the network that is played.
+        say: called with a line of progress.
     """
     if not 0.01 <= seconds <= 600:
         raise UserError(f"the seconds per figure must be from 0.01 to 600, not {seconds}.")
-    by_red: dict[str, dict[str, Any]] = {}
-    for red_agent in red_agents:
-        say(f"environments against {red_agent}")
-        by_red[red_agent] = {
-            "vector_steps_per_s": {str(n): _vector_speed(n, red_agent, seconds) for n in SIZES},
-            "engine_steps_per_s": {str(n): _engine_speed(n, red_agent, seconds) for n in SIZES},
-            "single_env_steps_per_s": _single_speed(red_agent, seconds),
-        }
+    by_red = {}
+    for red in red_agents:
+        say(f"environments against {red}")
+        by_red[red] = EnvSpeeds(
+            {str(n): _vector_speed(CageVectorEnv(n, red, network=network), seconds) for n in SIZES},
+            {str(n): _engine_speed(CageVectorEnv(n, red, network=network), seconds) for n in SIZES},
+            _single_speed(CageEnv(red, network=network), seconds),
+        )
     headline = red_agents[-1]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cyborg = None
     if with_cyborg and importlib.util.find_spec("csle_cyborg") is not None:
         say(f"genuine CybORG against {headline}")
-        cyborg = cyborg_speed(headline, max(5.0, 5 * seconds))
+        cyborg = cyborg_speed(headline, max(5.0, 5 * seconds), network)
     elif with_cyborg:
         say("genuine CybORG is not installed (extra: cyborg); no ratio")
     say("start-up")
     cold, cached = _start_up()
-    vector = by_red[headline]["vector_steps_per_s"][str(REFERENCE_SIZE)]
-    return {
-        "red_agent": headline,
-        **by_red[headline],
-        "by_red_agent": by_red,
-        "cyborg_steps_per_s": cyborg,
-        f"ratio_to_cyborg_at_{REFERENCE_SIZE}": None if cyborg is None else vector / cyborg,
-        "cold_start_s": cold,
-        "cached_start_s": cached,
-        "bytes_per_env": STATE_DTYPE.itemsize,
-        "peak_memory_mb": memory,
-        "machine": machine(),
-    }
+    return EnvFigures(
+        **vars(by_red[headline]),
+        red_agent=headline,
+        by_red_agent=by_red,
+        cyborg_steps_per_s=cyborg,
+        ratio_to_cyborg_at_200=by_red[headline].vector_steps_per_s["200"] / cyborg if cyborg else None,
+        cold_start_s=cold,
+        cached_start_s=cached,
+        bytes_per_env=STATE_DTYPE.itemsize,
+        peak_memory_mb=memory,
+        machine=machine(),
+    )
 
 
-def machine() -> dict[str, Any]:
-    """Where the figures were measured."""
-    return {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version()}
+def machine() -> Machine:
+    """This machine."""
+    return Machine(_processor(), os.cpu_count(), platform.python_version())
 
 
 def best_rate(play: Callable[[], int], seconds: float, repeats: int = 5) -> float:
-    """Units per second of the fastest of ``repeats`` runs of ``play``, which returns how many units it did."""
+    """Units per second of the fastest of ``repeats`` runs of ``play``, which returns the number of units done."""
     play()  # warm-up, compilation included
     best = 0.0
     for _ in range(repeats):
@@ -101,11 +132,10 @@ def _random_actions(n_envs: int, n_actions: int) -> np.ndarray:
     return np.random.default_rng(0).integers(n_actions, size=(ROUNDS, n_envs))
 
 
-def _vector_speed(n_envs: int, red_agent: str, seconds: float) -> float:
+def _vector_speed(envs: CageVectorEnv, seconds: float) -> float:
     """Through the public API: actions checked, new arrays every step, autoreset every 100 steps."""
-    envs = CageVectorEnv(n_envs, red_agent=red_agent)
     envs.reset(seed=0)
-    actions = _random_actions(n_envs, envs.network.n_actions)
+    actions = _random_actions(envs.num_envs, envs.network.n_actions)
 
     def play() -> int:
         for row in actions:
@@ -115,11 +145,10 @@ def _vector_speed(n_envs: int, red_agent: str, seconds: float) -> float:
     return best_rate(play, seconds)
 
 
-def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
+def _engine_speed(envs: CageVectorEnv, seconds: float) -> float:
     """The compiled loop alone: chance, rules, rewards, float32 observations and autoreset, into the same arrays."""
-    envs = CageVectorEnv(n_envs, red_agent=red_agent)
     envs.reset(seed=0)
-    game, actions = envs.game, _random_actions(n_envs, envs.network.n_actions)
+    game, actions = envs.game, _random_actions(envs.num_envs, envs.network.n_actions)
     outputs = game.outputs()
 
     def play() -> int:
@@ -130,8 +159,7 @@ def _engine_speed(n_envs: int, red_agent: str, seconds: float) -> float:
     return best_rate(play, seconds)
 
 
-def _single_speed(red_agent: str, seconds: float) -> float:
-    env = CageEnv(red_agent=red_agent)
+def _single_speed(env: CageEnv, seconds: float) -> float:
     env.reset(seed=0)
     actions = _random_actions(1, env.network.n_actions)[:, 0].tolist()
 
@@ -145,7 +173,7 @@ def _single_speed(red_agent: str, seconds: float) -> float:
 
 
 def _start_up() -> tuple[float, float]:
-    """Seconds from the start of a new process to the end of its first step: nothing compiled yet, and cached."""
+    """Seconds from the start of a new process to the end of its first step, with an empty and with a full cache."""
     with tempfile.TemporaryDirectory() as directory:
         times = []
         for _ in range(2):
@@ -156,12 +184,11 @@ def _start_up() -> tuple[float, float]:
     return times[0], times[1]
 
 
-def cyborg_speed(red_agent: str, seconds: float) -> float:
+def cyborg_speed(red_agent: str, seconds: float, network: Network) -> float:
     """Steps per second of genuine CybORG behind its own wrapper: uniform blue, whole episodes, resets not timed."""
     from workflow_rl.envs.cyborg_sim import CyborgGame, load_cyborg
 
-    network, callers = load_network(), random.getstate()
-    game = CyborgGame(load_cyborg(), red_agent, "sleep", network)
+    game, callers = CyborgGame(load_cyborg(), red_agent, "sleep", network), random.getstate()
     actions = random.Random(1)
     steps, elapsed = 0, 0.0
     try:

@@ -1,10 +1,10 @@
-"""How good the search is: regret on tables whose truth is known, beside random search and round-robin in the same run.
+"""Regret of the search on tables whose true returns are known, beside random search and round-robin in the same run.
 
 On a stored table (``workflow_table``) an evaluation of a workflow yields its true return plus noise as large as the
-standard error of the table's means. On synthetic tables with more unit types the truth is a sum over
-pairs. *Regret* is how much the chosen workflow's true return is below the best one's. The choice after n evaluations is
-what a user would be told: the visited order of best posterior mean, whatever the strategy; for random search also the
-one of best observed mean, as without a model.
+standard error of the table's means. On synthetic tables with more unit types the true return is a sum over pairs.
+*Regret* is the difference between the true returns of the best and of the chosen workflow. The workflow chosen after n
+evaluations is the visited one with the best posterior mean, for every strategy; random search is also measured with the
+best observed mean, without a model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import permutations
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,9 +26,8 @@ from workflow_rl.config import SearchConfig
 from workflow_rl.errors import UserError
 from workflow_rl.search.gp import Order, features
 from workflow_rl.search.strategies import OrderSearch, make_search
-from workflow_rl.studies.bench import Say, machine
+from workflow_rl.studies.bench import Machine, Say, machine
 from workflow_rl.studies.workflow_table import WorkflowTable, read_table
-from workflow_rl.training.workflow import unit_types
 
 COMPARED = ("gp-ucb", "random", "round-robin")
 OBSERVED = "random, best observed"  # random search without the model
@@ -47,63 +47,128 @@ IN_FLIGHT, BETA, N_INITIAL = SearchConfig.in_flight, SearchConfig.gp_beta, Searc
 
 @dataclass(frozen=True)
 class Objective:
-    """Orders with known values, to be seen through noise."""
+    """Orders with known values, observed with noise."""
 
     items: Order
     value: Callable[[Sequence[Order]], np.ndarray]
     best: float
     worst: float
     noise: float  # deviation of an observation
-    known_error: float  # what an observation's standard error would say of it
+    known_error: float  # the standard error that is reported with an observation
 
 
-def bench_search(tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int, say: Say) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Regret:
+    """Figures of one strategy on one table; the dictionaries are by number of evaluations."""
+
+    median_regret: dict[str, float]
+    mean_regret: dict[str, float]
+    interval: dict[str, float]  # half the width of the mean's 95 % interval
+    within_one_standard_error: dict[str, float]
+
+
+@dataclass(frozen=True)
+class TableFigures:
+    """All strategies on one stored table."""
+
+    by_strategy: dict[str, Regret]
+    median_regret_at_10_over_random: float | None
+    standard_error: float
+    range: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class LargeRun:
+    """One synthetic table: regret as a share of the range, and when a search first came within CLOSE of the best."""
+
+    share: list[float]  # of GP-UCB after each evaluation
+    first: float  # evaluations of GP-UCB; infinite: never
+    random_share: float
+    random_first: int  # random orders, without noise
+
+
+@dataclass(frozen=True)
+class LargeFigures:
+    """Synthetic tables of 8 unit types with one level of noise."""
+
+    orders: int
+    evaluations: int
+    tables: int
+    noise_over_range: float
+    within_5_percent: float
+    median_regret_percent: dict[str, float]
+    median_evaluations_to_5_percent: float | None
+    random_median_regret_percent: float
+    random_within_5_percent: float
+    random_median_draws_to_5_percent_without_noise: float
+
+
+@dataclass(frozen=True)
+class SearchFigures:
+    """The figures of ``bench search``, by the name of the table."""
+
+    tables: dict[str, TableFigures]
+    large: dict[str, LargeFigures]
+    machine: Machine
+
+    def to_json(self) -> dict[str, Any]:
+        """One object per table, with one per strategy in those of stored tables."""
+        plain = asdict(self)
+        tables = {name: found | found.pop("by_strategy") for name, found in plain["tables"].items()}
+        return tables | plain["large"] | {"machine": plain["machine"]}
+
+
+def bench_search(
+    tables: Sequence[Path], seeds: int, large_seeds: int, jobs: int, unit_types: Order, say: Say
+) -> SearchFigures:
     """Regret on each table and on synthetic ones with 8 unit types.
 
     Args:
         tables: stored results of ``python -m benchmarks.workflow_table``.
-        seeds: searches per table and strategy.
-        large_seeds: synthetic tables, with one search each; 0: none.
-        jobs: processes.
-        say: told what is going on.
+        seeds: number of searches per table and strategy.
+        large_seeds: number of synthetic tables, with one search each; 0: none.
+        jobs: number of processes.
+        unit_types: unit types of the network, whose orders are searched on stored tables.
+        say: called with a line of progress.
     """
     if seeds < 1 or large_seeds < 0 or not 1 <= jobs <= 1000:
         raise UserError(f"seeds {seeds} and jobs {jobs} must be at least 1, large seeds {large_seeds} at least 0.")
-    read = {path: read_table(path) for path in tables}
-    if len({path.stem for path in tables}) < len(tables):
+    read = {path.stem: read_table(path) for path in tables}
+    if len(read) < len(tables):
         raise UserError("the tables must have different names.")
-    figures: dict[str, Any] = {}
+    for name, table in read.items():
+        if not set(table.orders[0]) <= set(unit_types):
+            raise UserError(f"{name}: not a table of workflows of {', '.join(unit_types)}.")
+    stored, synthetic = {}, {}
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for path, table in read.items():
+        for name, table in read.items():
             found = {}
             for strategy in (*COMPARED, OBSERVED):
-                say(f"{path.stem}: {strategy}, {seeds} seeds")
-                runs = pool.map(_table_regret, [path] * seeds, [strategy] * seeds, range(seeds), chunksize=5)
+                say(f"{name}: {strategy}, {seeds} seeds")
+                search = partial(_table_regret, table, unit_types, strategy)
+                runs = pool.map(search, range(seeds), chunksize=5)
                 found[strategy] = _summary(np.array(list(runs)), LOOKS, table.standard_error)
-            ratio = _ratio(found["gp-ucb"]["median_regret"]["10"], found["random"]["median_regret"]["10"])
-            figures[path.stem] = found | {
-                "median_regret_at_10_over_random": ratio,
-                "standard_error": table.standard_error,
-                "range": float(np.ptp(list(table.by_task().values()))),
-                "seeds": seeds,
-            }
-        if large_seeds:
-            for name, noise in LARGE_NOISE.items():
-                say(f"{name}, {large_seeds} synthetic tables")
-                large = pool.map(large_regret, range(large_seeds), [noise] * large_seeds)
-                figures[name] = large_summary(list(large), noise)
-    return figures | {"machine": machine()}
+            at_10, randoms = (found[strategy].median_regret["10"] for strategy in ("gp-ucb", "random"))
+            spread = float(np.ptp(list(table.by_task().values())))
+            ratio = at_10 / randoms if randoms else None
+            stored[name] = TableFigures(found, ratio, table.standard_error, spread, seeds)
+        for name, noise in LARGE_NOISE.items() if large_seeds else ():
+            say(f"{name}, {large_seeds} synthetic tables")
+            large = pool.map(large_regret, range(large_seeds), [noise] * large_seeds)
+            synthetic[name] = large_summary(list(large), noise)
+    return SearchFigures(stored, synthetic, machine())
 
 
-def table_objective(table: WorkflowTable) -> Objective:
-    """The table as an objective on all workflows: the true return is that of the task, the noise as in the table."""
+def table_objective(table: WorkflowTable, unit_types: Order) -> Objective:
+    """The table as an objective on all orders of ``unit_types``: the true return is that of the task."""
     truth = table.by_task()
     known = table.evaluation_error / math.sqrt(table.returns.shape[1])
 
     def value(orders: Sequence[Order]) -> np.ndarray:
         return np.array([truth[table.task_of(order)] for order in orders])
 
-    return Objective(unit_types(), value, max(truth.values()), min(truth.values()), table.standard_error, known)
+    return Objective(unit_types, value, max(truth.values()), min(truth.values()), table.standard_error, known)
 
 
 def large_objective(seed: int, noise_over_range: float) -> Objective:
@@ -121,7 +186,7 @@ def large_objective(seed: int, noise_over_range: float) -> Objective:
 
 
 def simulate(objective: Objective, strategy: str, seed: int, looks: Sequence[int]) -> list[Order]:
-    """A search on an objective; what it would choose after so many evaluations."""
+    """Searches an objective and returns the order chosen after each number of evaluations in ``looks``."""
     torch.set_num_threads(1)
     evaluations, choose = max(looks), best_observed if strategy == OBSERVED else chosen
     rng = np.random.default_rng([seed, 9])
@@ -140,26 +205,26 @@ def simulate(objective: Objective, strategy: str, seed: int, looks: Sequence[int
 
 
 def chosen(search: OrderSearch) -> Order:
-    """What a user would be told is best."""
+    """The visited order with the best posterior mean."""
     orders = sorted({observation.order for observation in search.observations})
     return orders[int(np.argmax(search.model().predict(orders)[0]))]
 
 
 def best_observed(search: OrderSearch) -> Order:
-    """The order with the best mean of what was observed."""
+    """The order with the best mean of its observations."""
     by_order: dict[Order, list[float]] = {}
     for observation in search.observations:
         by_order.setdefault(observation.order, []).append(observation.value)
     return max(sorted(by_order), key=lambda order: float(np.mean(by_order[order])))
 
 
-def _table_regret(path: Path, strategy: str, seed: int) -> list[Any]:
-    objective = table_objective(read_table(path))
+def _table_regret(table: WorkflowTable, unit_types: Order, strategy: str, seed: int) -> list[float]:
+    objective = table_objective(table, unit_types)
     return list(objective.best - objective.value(simulate(objective, strategy, seed, LOOKS)))
 
 
-def large_regret(seed: int, noise_over_range: float) -> dict[str, Any]:
-    """One synthetic table: regret in shares of the range, and random orders until one is close, without any noise."""
+def large_regret(seed: int, noise_over_range: float) -> LargeRun:
+    """Searches one synthetic table."""
     objective = large_objective(seed, noise_over_range)
     span = objective.best - objective.worst
     every = range(1, LARGE_EVALUATIONS + 1)
@@ -169,49 +234,38 @@ def large_regret(seed: int, noise_over_range: float) -> dict[str, Any]:
     draws = [tuple(LARGE_ITEMS[i] for i in rng.permutation(len(LARGE_ITEMS))) for _ in range(RANDOM_DRAWS)]
     close = np.flatnonzero(objective.best - objective.value(draws) <= CLOSE * span)
     first = np.flatnonzero(share <= CLOSE)
-    return {
-        "share": share.tolist(),
-        "first": int(first[0]) + 1 if len(first) else math.inf,
-        "random_share": float(random_share[0]),
-        "random_first": int(close[0]) + 1 if len(close) else RANDOM_DRAWS,
-    }
+    return LargeRun(
+        share=share.tolist(),
+        first=int(first[0]) + 1 if len(first) else math.inf,
+        random_share=float(random_share[0]),
+        random_first=int(close[0]) + 1 if len(close) else RANDOM_DRAWS,
+    )
 
 
-def large_summary(found: list[dict[str, Any]], noise_over_range: float) -> dict[str, Any]:
-    """Figures of synthetic tables, of :func:`large_regret` each."""
-    first = float(np.median([run["first"] for run in found]))
-    return {
-        "orders": math.factorial(len(LARGE_ITEMS)),
-        "evaluations": LARGE_EVALUATIONS,
-        "tables": len(found),
-        "noise_over_range": noise_over_range,
-        "within_5_percent": float(np.mean([run["share"][-1] <= CLOSE for run in found])),
-        "median_regret_percent": {
-            str(look): 100 * float(np.median([run["share"][look - 1] for run in found])) for look in LARGE_LOOKS
+def large_summary(found: Sequence[LargeRun], noise_over_range: float) -> LargeFigures:
+    """The figures of some synthetic tables."""
+    first = float(np.median([run.first for run in found]))
+    return LargeFigures(
+        orders=math.factorial(len(LARGE_ITEMS)),
+        evaluations=LARGE_EVALUATIONS,
+        tables=len(found),
+        noise_over_range=noise_over_range,
+        within_5_percent=float(np.mean([run.share[-1] <= CLOSE for run in found])),
+        median_regret_percent={
+            str(look): 100 * float(np.median([run.share[look - 1] for run in found])) for look in LARGE_LOOKS
         },
-        "median_evaluations_to_5_percent": first if math.isfinite(first) else None,
-        "random_median_regret_percent": 100 * float(np.median([run["random_share"] for run in found])),
-        "random_within_5_percent": float(np.mean([run["random_share"] <= CLOSE for run in found])),
-        "random_median_draws_to_5_percent_without_noise": float(np.median([run["random_first"] for run in found])),
-    }
+        median_evaluations_to_5_percent=first if math.isfinite(first) else None,
+        random_median_regret_percent=100 * float(np.median([run.random_share for run in found])),
+        random_within_5_percent=float(np.mean([run.random_share <= CLOSE for run in found])),
+        random_median_draws_to_5_percent_without_noise=float(np.median([run.random_first for run in found])),
+    )
 
 
-def _summary(regrets: np.ndarray, looks: Sequence[int], error: float) -> dict[str, Any]:
+def _summary(regrets: np.ndarray, looks: Sequence[int], error: float) -> Regret:
     """Figures of regrets (n_seeds, n_looks)."""
-
-    def by_look(values: np.ndarray) -> dict[str, float]:
-        return {str(look): float(value) for look, value in zip(looks, values, strict=True)}
-
-    return {
-        "median_regret": by_look(np.median(regrets, axis=0)),
-        "mean_regret": by_look(regrets.mean(axis=0)),
-        "interval": by_look(NORMAL * regrets.std(axis=0) / math.sqrt(len(regrets))),  # half of it, of the mean
-        "within_one_standard_error": by_look((regrets <= error).mean(axis=0)),
-    }
-
-
-def _ratio(a: float, b: float) -> float | None:
-    return a / b if b else None
+    half = NORMAL * regrets.std(axis=0) / math.sqrt(len(regrets))
+    rows = (np.median(regrets, axis=0), regrets.mean(axis=0), half, (regrets <= error).mean(axis=0))
+    return Regret(*({str(look): float(value) for look, value in zip(looks, row, strict=True)} for row in rows))
 
 
 def default_tables() -> list[Path]:

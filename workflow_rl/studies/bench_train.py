@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
-from workflow_rl.studies.bench import Say, machine
+from workflow_rl.studies.bench import Machine, Say, machine
 from workflow_rl.training.collectors import PlainCollector
 from workflow_rl.training.rollout import sample_actions
 from workflow_rl.training.trainer import MAIN, Training
@@ -24,25 +24,49 @@ from workflow_rl.training.trainer import MAIN, Training
 RED_AGENTS = ("bline", "meander")
 
 
-def bench_train(updates: int, plain_updates: int, say: Say) -> dict[str, Any]:
+@dataclass(frozen=True)
+class PathSpeeds:
+    """Against one red agent: the fast path, and stable-baselines3 if it is installed."""
+
+    transitions_per_s: float
+    sb3_transitions_per_s: float | None
+
+
+@dataclass(frozen=True)
+class TrainFigures:
+    """The figures of ``bench train``."""
+
+    bline: PathSpeeds
+    meander: PathSpeeds
+    plain_transitions_per_s: float
+    network_only_transitions_per_s: float
+    ratio_to_network_only: float
+    plain_two_threads_transitions_per_s: float
+    one_process_transitions_per_s: float
+    two_process_transitions_per_s: float
+    seconds_per_phase: dict[str, dict[str, float]]
+    updates: int
+    machine: Machine
+
+
+def bench_train(updates: int, plain_updates: int, say: Say) -> TrainFigures:
     """Transitions per second at 200 environments x 100 steps, 4 epochs, general policy from scratch, one thread.
 
     Args:
-        updates: of the fast path, per red agent.
-        plain_updates: of the plain path, of the network alone and of stable-baselines3.
-        say: told what is going on.
+        updates: number of updates of the fast path, per red agent.
+        plain_updates: number of updates of the plain path, of the network alone and of stable-baselines3.
+        say: called with a line of progress.
     """
     if updates < 1 or plain_updates < 1:
         raise UserError(f"the numbers of updates must be at least 1, not {updates} and {plain_updates}.")
     torch.set_num_threads(1)
-    figures: dict[str, Any] = {}
-    phases: dict[str, Any] = {}
+    speeds, phases = {}, {}
     for red in RED_AGENTS:
         say(f"fast path against {red}, {updates} updates")
         fast_rate(red, 2)
         rate, phases[red] = fast_rate(red, updates)
         say("stable-baselines3")
-        figures[red] = {"transitions_per_s": rate, "sb3_transitions_per_s": sb3_rate(red, max(2, plain_updates // 4))}
+        speeds[red] = PathSpeeds(rate, sb3_rate(red, max(2, plain_updates // 4)))
     say("plain path and the network alone, side by side")
     plain, net_alone = plain_rates(plain_updates)
     say("two processes")
@@ -51,21 +75,23 @@ def bench_train(updates: int, plain_updates: int, say: Say) -> dict[str, Any]:
     torch.set_num_threads(2)
     two_threads, _ = plain_rates(max(2, plain_updates // 2))
     torch.set_num_threads(1)
-    return figures | {
-        "plain_transitions_per_s": plain,
-        "network_only_transitions_per_s": net_alone,
-        "ratio_to_network_only": plain / net_alone,
-        "plain_two_threads_transitions_per_s": two_threads,
-        "one_process_transitions_per_s": alone,
-        "two_process_transitions_per_s": together,
-        "seconds_per_phase": phases,
-        "updates": updates,
-        "machine": machine(),
-    }
+    return TrainFigures(
+        bline=speeds["bline"],
+        meander=speeds["meander"],
+        plain_transitions_per_s=plain,
+        network_only_transitions_per_s=net_alone,
+        ratio_to_network_only=plain / net_alone,
+        plain_two_threads_transitions_per_s=two_threads,
+        one_process_transitions_per_s=alone,
+        two_process_transitions_per_s=together,
+        seconds_per_phase=phases,
+        updates=updates,
+        machine=machine(),
+    )
 
 
 def _config(red: str, path: str) -> TrainConfig:
-    """The documents' numbers, without a workflow: 200 x 100, 4 epochs, learning rate 0.002."""
+    """The hyperparameters of the design documents, without a workflow: 200 x 100, 4 epochs, learning rate 0.002."""
     return make_config("parallel-200", red_agent=red, path=path)
 
 
@@ -81,7 +107,7 @@ def fast_rate(red: str, updates: int) -> tuple[float, dict[str, float]]:
 
 
 def plain_rates(updates: int) -> tuple[float, float]:
-    """Transitions per second of the plain path and of the same network work without environment, in turns."""
+    """Transitions per second of the plain path and of its neural net alone, without environments, measured in turns."""
     training = Training(_config("bline", "plain"), MAIN, None)
     collector = training.collector
     assert isinstance(collector, PlainCollector)

@@ -1,0 +1,145 @@
+"""The command ``workflow-rl evaluate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workflow_rl.cli.common import (
+    CyborgPath,
+    Figures,
+    Jobs,
+    Json,
+    Seed,
+    Takeover,
+    progress,
+    show_result,
+    table,
+    too_good,
+)
+from workflow_rl.errors import UserError
+
+
+def evaluate(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            help="A run, a policy file, champion, expert, sleep, random, reactive-restore, reactive-remove."
+        ),
+    ],
+    red_agent: Annotated[
+        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all three")
+    ] = None,
+    edition: Annotated[
+        str | None, typer.Option(help="current or leaderboard.", show_default="the policy's own, else current")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(help="Games per red agent.", show_default="1000; on genuine CybORG 100")
+    ] = None,
+    takeover: Takeover = None,
+    greedy: Annotated[bool, typer.Option(help="Play the most probable action of a trained policy.")] = False,
+    workflow: Annotated[str, typer.Option(help="Workflow of a universal policy; default: the mean of all.")] = "",
+    backend: Annotated[str, typer.Option(help="native, or cyborg: genuine CybORG.")] = "native",
+    protocol: Annotated[
+        str, typer.Option(help="challenge: the official table, on CybORG beside the native engine's.")
+    ] = "",
+    jobs: Jobs = None,
+    cyborg_path: CyborgPath = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
+    from workflow_rl.config import check_jobs
+    from workflow_rl.defenders.names import DEFAULT_EPISODES, challenge, evaluate_named
+    from workflow_rl.engine.network import RED_AGENTS, parse_red_agents
+    from workflow_rl.envs.backends import Backend, check_backend
+
+    if protocol:
+        _check_protocol(protocol, red_agent, takeover)
+    reds = parse_red_agents(red_agent or ",".join(RED_AGENTS))
+    where = Backend(backend, cyborg_path, check_jobs(jobs))
+    check_backend(where)
+    if backend == "native" and jobs is not None:
+        raise UserError("--jobs is for --backend cyborg; the native engine plays all games side by side.")
+    games = DEFAULT_EPISODES[backend] if episodes is None else episodes
+    with progress("evaluate", games * len(set(reds))) as advance:
+        if protocol:
+            found = challenge(policy, edition, games, seed, greedy, workflow, where, advance)
+        else:
+            found = evaluate_named(
+                policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance, takeover
+            )
+    show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found))
+
+
+def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) -> None:
+    from workflow_rl.engine.network import check_choice
+
+    check_choice("protocol", protocol, ("challenge",))
+    if red_agent is not None:
+        raise UserError("--protocol challenge plays all red agents; leave --red-agent out.")
+    if takeover is not None:
+        raise UserError("--protocol challenge has no takeover: blue watches from the first step.")
+
+
+def print_challenge(figures: Figures) -> None:
+    """The challenge's table: a row for each length and simulator, the totals, and the simulators' differences."""
+    simulators = [(figures.get("cyborg", "native engine"), figures)]
+    if "native" in figures:
+        simulators.append(("native engine", figures["native"]))
+    reds, rows = list(figures["cells"]), []
+    for length in next(iter(figures["cells"].values())):
+        for name, found in simulators:
+            cells = [found["cells"][red][length] for red in reds]
+            rows.append([name, length, *(f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" for cell in cells)])
+        if "difference" in figures:
+            apart = [figures["difference"][red][length] for red in reds]
+            words = ("certain" if value is None else f"{value:+.1f} errors" for value in apart)
+            rows.append(["difference", "", *words])
+    table(f"{_policy(figures)}: mean return, {figures['edition']} edition", ["", "steps", *reds], rows)
+    if "difference" in figures:
+        print("Differences are in standard errors, by the deviation of both samples together.")
+    for name, found in simulators:
+        total = f"{found['total']:.2f} ± {found['total_standard_error']:.2f}"
+        print(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
+    if "obedience" in figures:
+        from workflow_rl.training.compliance import Obedience  # only now: it compiles, and --help must answer at once
+
+        for red, found in figures["obedience"].items():
+            print(f"Against {red}: {Obedience.read(found).words()}")
+
+
+def _policy(figures: Figures) -> str:
+    """The policy with its workflow and mode."""
+    order = figures.get("workflow", "")
+    words = ", mean over all workflows" if order == "universal" else f", {order}" if order else ""
+    return f"{figures['policy']}{words}{', greedy' if figures.get('greedy') else ''}"
+
+
+def print_cells(figures: Figures) -> None:
+    """Mean returns of a policy, and how well it follows its workflow."""
+    lengths = list(next(iter(figures["cells"].values())))
+    rows = [
+        [red, *(f"{cells[length]['mean']:.2f} ± {cells[length]['standard_error']:.2f}" for length in lengths)]
+        for red, cells in figures["cells"].items()
+    ]
+    conditions = f"{figures['episodes']} episodes, {figures['edition']} edition"
+    conditions += f", {figures['cyborg']}" if "cyborg" in figures else ""
+    conditions += f", blue takes over after {figures['takeover']} steps" if figures.get("takeover", "0") != "0" else ""
+    title = f"{_policy(figures)}: mean return ± standard error, {conditions}"
+    columns = ["red agent", *(f"{length} steps" for length in lengths)]
+    if "obedience" in figures:
+        from workflow_rl.report.answer import OBEDIENCE_COLUMNS, obedience_cells  # only now: it compiles
+
+        columns += OBEDIENCE_COLUMNS
+        for row, found in zip(rows, figures["obedience"].values(), strict=True):
+            row += obedience_cells(found)
+    table(title, columns, rows)
+    print(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
+    for red, limits in figures.get("limits", {}).items():
+        for length, limit in limits.items():
+            cell = figures["cells"][red][length]
+            words = too_good(cell["mean"], cell["standard_error"], limit)
+            if words:
+                print(f"{red}, {length} steps: {words}")

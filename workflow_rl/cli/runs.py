@@ -1,0 +1,61 @@
+"""The commands ``workflow-rl runs`` and ``workflow-rl report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workflow_rl.cli.common import Figures, Json, show_result, table
+
+
+def runs(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Runs to compare; default: list those in runs/.")] = None,
+    folder: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Lists runs, or compares some: results side by side and the settings in which they differ."""
+    from workflow_rl.report.listing import compare_runs, list_runs
+
+    found = compare_runs(paths) if paths else {"runs": list_runs(folder)}
+    show_result(found, as_json, lambda: print_runs(found))
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="A search or a training, finished or not; several are compared.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; default: report.html in the run.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also write figures for papers (SVG, PDF) and their data (CSV) there.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Writes one HTML file about a run: the answer, figures, and episodes to replay. It works without a network."""
+    from workflow_rl.report.build import write_report
+
+    result = write_report(runs, output, figures)
+    size = Path(result["report"]).stat().st_size / 1e6
+    words = f"{result['report']}: {size:.1f} MB, to be opened in any browser."
+    words += f"\n{result['figures']}: {len(result['files'])} files." if "figures" in result else ""
+    show_result(result, as_json, lambda: print(words))
+
+
+def print_runs(found: Figures) -> None:
+    """A table of runs, and the settings in which they differ."""
+    rows = []
+    for run in found["runs"]:
+        figure = "" if run["mean_return"] is None else f"{run['mean_return']:.2f} ± {run['standard_error']:.2f}"
+        compliance = "" if run["compliance"] is None else f"{run['compliance']:.3f}"
+        seconds = "" if run["seconds"] is None else f"{run['seconds']:.1f}"
+        state = run["state"] + (f", {run['evaluations']} evaluations" if run["evaluations"] is not None else "")
+        state += f": {run['problem']}" if run["problem"] else ""
+        about = [run["run"], run["kind"], state, run["red_agent"] or "", run["workflow"] or ""]
+        rows.append([*about, figure, compliance, seconds])
+    columns = ["run", "kind", "state", "red agent", "workflow (of a search: the best)", "return", "compliance", "s"]
+    table(f"{len(rows)} runs", columns, rows)
+    differ = found.get("settings_that_differ", {})
+    if differ:
+        names = [run["run"] for run in found["runs"]]
+        table("Settings that differ", ["", *names], [[name, *map(str, values)] for name, values in differ.items()])
