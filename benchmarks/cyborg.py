@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.results import write_result
 from workflow_rl.config import check_jobs
-from workflow_rl.defenders.names import LIVE_BLUES, blue_named, differences, evaluate_named
+from workflow_rl.defenders.names import LIVE_BLUES, Asked, blue_named, differences, evaluate_named
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.backends import NATIVE, Backend
 from workflow_rl.envs.cyborg_sim import load_cyborg

@@ -35,7 +35,7 @@ from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
-from workflow_rl.training.evaluation import evaluate_policy_file
+from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file
 from workflow_rl.training.workflow import Workflow
 
 ORDER = "enterprise,op_server,user,defender,op_host"

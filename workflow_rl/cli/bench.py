@@ -28,8 +28,8 @@ def bench_env_command(
     as_json: Json = False,
 ) -> None:
     """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
-    from workflow_rl.engine.network import parse_red_agents
     from workflow_rl.engine.network_file import load_network
+    from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.studies.bench import bench_env
 
     figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, load_network(), say)

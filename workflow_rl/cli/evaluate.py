@@ -51,9 +51,10 @@ def evaluate(
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.config import check_jobs
-    from workflow_rl.defenders.names import DEFAULT_EPISODES, challenge, evaluate_named
-    from workflow_rl.engine.network import RED_AGENTS, parse_red_agents
+    from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named
+    from workflow_rl.engine.network import RED_AGENTS
     from workflow_rl.envs.backends import Backend, check_backend
+    from workflow_rl.envs.checks import parse_red_agents
 
     if protocol:
         _check_protocol(protocol, red_agent, takeover)
@@ -63,18 +64,14 @@ def evaluate(
     if backend == "native" and jobs is not None:
         raise UserError("--jobs is for --backend cyborg; the native engine plays all games side by side.")
     games = DEFAULT_EPISODES[backend] if episodes is None else episodes
+    asked = Asked(policy, ",".join(reds), games, seed, edition, takeover, workflow, greedy)
     with progress("evaluate", games * len(set(reds))) as advance:
-        if protocol:
-            found = challenge(policy, edition, games, seed, greedy, workflow, where, advance)
-        else:
-            found = evaluate_named(
-                policy, ",".join(reds), edition, games, seed, greedy, workflow, where, advance, takeover
-            )
+        found = (challenge if protocol else evaluate_named)(asked, where, advance)
     show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found))
 
 
 def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) -> None:
-    from workflow_rl.engine.network import check_choice
+    from workflow_rl.errors import check_choice
 
     check_choice("protocol", protocol, ("challenge",))
     if red_agent is not None:

@@ -62,8 +62,8 @@ def replay(
 
 
 def _replay_files(files: list[Path], edition: str) -> EditionResult:
-    from workflow_rl.engine.network import check_choice
     from workflow_rl.engine.network_file import load_network
+    from workflow_rl.errors import check_choice
     from workflow_rl.fidelity.replay import replay_all
     from workflow_rl.fidelity.traces import load_trace
 
@@ -86,9 +86,11 @@ def _replay_live(
 ) -> LockstepResult:
     from workflow_rl.config import check_jobs, parse_takeover
     from workflow_rl.defenders.names import LIVE_BLUES, blue_named
-    from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, check_choice, parse_red_agents
+    from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS
     from workflow_rl.engine.network_file import load_network
+    from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.envs.cyborg_sim import load_cyborg
+    from workflow_rl.errors import check_choice
     from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 
     parse_takeover(takeover)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch.utils.tensorboard import SummaryWriter
 
-from workflow_rl.cli.common import Figures
+from workflow_rl.training.events import UpdateEvent
 
 
 class TensorBoardLog:
@@ -16,7 +16,7 @@ class TensorBoardLog:
         self.directory = run / "tensorboard"
         self.writers: dict[str, SummaryWriter] = {}
 
-    def __call__(self, event: Figures) -> None:
+    def __call__(self, event: UpdateEvent) -> None:
         """Adds the figures of one update."""
         phase, update = event.phase, event.update
         if phase not in self.writers:

@@ -25,8 +25,6 @@ from workflow_rl.errors import SimulatorError, UserError
 if TYPE_CHECKING:
     from workflow_rl.config import TrainConfig
     from workflow_rl.runs import Run
-
-if TYPE_CHECKING:
     from workflow_rl.training.events import UpdateEvent
 
 
@@ -52,10 +50,10 @@ def train(
     log = TensorBoardLog(run.path) if tensorboard else None
     with training_progress() as show:
 
-        def hear(event: Figures) -> None:
+        def hear(event: UpdateEvent) -> None:
             if log:
                 log(event)
-            show(line(event), event["update"], run.config.max_updates)
+            show(line(event), event.update, run.config.max_updates)
 
         try:
             result = train_workflow(run.config, run, hear, say, expert_teacher)
@@ -90,7 +88,7 @@ def _new_run(preset: str, given: Figures, path: Path | None) -> Run[TrainConfig]
     return Run.create(path or new_run_directory(preset or "train"), config)
 
 
-def line(event: Figures) -> str:
+def line(event: UpdateEvent) -> str:
     """One update in words."""
     words = [f"{event.phase} {event.update:4}"]
     if event.mean_return is not None:

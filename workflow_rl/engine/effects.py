@@ -170,9 +170,3 @@ def impact(s: State, host: int) -> None:
     s.red_success = SUCCEEDED if has(sessions(s), host) else FAILED
     if s.red_success == SUCCEEDED and not has(s.restored, host):
         s.service_down = 1
-
-
-@compiled
-def revealed_host(t: Tables, user: int) -> int:
-    """The host that B_line attacks after its user host."""
-    return NOBODY if user == NOBODY else lowest(t.reveals[user])

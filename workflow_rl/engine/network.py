@@ -263,25 +263,3 @@ class Network:
     def action_name(self, action: int) -> str:
         """Blue's action number ``action`` in words."""
         return " ".join(self.action_parts(action)).strip()
-
-
-def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
-    """Returns ``value`` if it is one of ``allowed``; otherwise raises an error that names both."""
-    names = list(allowed)
-    if not isinstance(value, str) or value not in names:
-        raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")
-    return value
-
-
-def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
-    """Red agents from a comma list or a sequence of names.
-
-    >>> parse_red_agents("bline,meander")
-    ('bline', 'meander')
-    """
-    if not isinstance(red_agent, (str, list, tuple)):
-        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
-    names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
-    if not names:
-        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma list of them.")
-    return tuple(check_choice("red agent", name, RED_AGENTS) for name in names)

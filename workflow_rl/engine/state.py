@@ -76,7 +76,7 @@ def allocate(n_envs: int) -> np.ndarray:
 
 
 @compiled
-def reset_one(s: State, t: Tables) -> None:
+def reset_one(s: State, t: Any) -> None:
     """Start of an episode; the generator, the red agent and the kind of green agent are kept."""
     home = 1 << t.foothold
     s.step = 0
@@ -102,6 +102,6 @@ def sessions(s: State) -> int:
 
 
 @compiled
-def compromised_hosts(s: State, t: Tables) -> int:
+def compromised_hosts(s: State, t: Any) -> int:
     """Compromised hosts: those with any red session, except its permanent foothold."""
     return sessions(s) & ~(1 << t.foothold)

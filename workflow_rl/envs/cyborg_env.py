@@ -12,23 +12,21 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from workflow_rl.config import parse_takeover
-from workflow_rl.engine.network import GREEN_AGENTS, Network, check_choice, parse_red_agents
-from workflow_rl.engine.network_file import CAGE2
+from workflow_rl.engine.network import GREEN_AGENTS, Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.step import SLEEP
-from workflow_rl.engine.tables import fixed_hosts
-from workflow_rl.envs.cyborg_sim import CyborgGame, check_network, check_package, load_cyborg
-from workflow_rl.envs.game import (
+from workflow_rl.engine.tables import fixed_hosts, fixed_unit_types
+from workflow_rl.envs.checks import (
     OPTIONS,
-    Infos,
-    as_network,
     check_options,
     check_seed,
     check_single_action,
     parse_red_agents,
     positive_int,
-    start_infos,
 )
-from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.envs.cyborg_sim import CyborgGame, check_network, check_package, load_cyborg
+from workflow_rl.envs.game import Infos, start_infos
+from workflow_rl.errors import SimulatorError, UserError, check_choice
 
 TAKEOVER = 11  # separates the generator of the takeover from that of the game
 

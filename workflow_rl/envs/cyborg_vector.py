@@ -19,18 +19,18 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workflow_rl.config import MOST_PROCESSES
-from workflow_rl.engine.network import parse_red_agents
-from workflow_rl.envs.cyborg_env import CyborgEnv
-from workflow_rl.envs.game import (
+from workflow_rl.envs.checks import (
     OPTIONS,
-    Infos,
     check_actions,
     check_options,
     check_reset_mask,
     check_seed,
+    parse_red_agents,
     positive_int,
     seeds_of,
 )
+from workflow_rl.envs.cyborg_env import CyborgEnv
+from workflow_rl.envs.game import Infos
 from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import SimulatorError, UserError

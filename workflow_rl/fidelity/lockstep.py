@@ -12,9 +12,9 @@ import numpy as np
 
 from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, Network
 from workflow_rl.envs.blue import Policy, view_of
+from workflow_rl.envs.checks import check_seed
 from workflow_rl.envs.cyborg_sim import load_cyborg
 from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-from workflow_rl.envs.game import check_seed
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import with_view
 from workflow_rl.errors import UserError

@@ -18,6 +18,7 @@ import numpy as np
 
 from workflow_rl.engine.compiled import CACHE_VARIABLE
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.state import STATE_DTYPE
 from workflow_rl.engine.step import step_envs
 from workflow_rl.envs.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError

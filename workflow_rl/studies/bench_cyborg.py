@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from workflow_rl.config import TrainConfig
+from workflow_rl.envs.checks import positive_int
 from workflow_rl.envs.cyborg_sim import load_cyborg
 from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-from workflow_rl.envs.game import positive_int
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.studies.bench import Machine, Say, machine
