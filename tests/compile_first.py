@@ -10,7 +10,7 @@ import io
 import tempfile
 from pathlib import Path
 
-from workflow_rl.cli import commands as cli
+from workflow_rl.cli import __main__ as cli
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = ["--n-envs", "20", "--max-episodes", "2", "--min-episodes", "1", "--n-eval-episodes", "4", "--no-tensorboard"]

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tests.conftest import ROOT
-from workflow_rl.cli import commands as cli
+from workflow_rl.cli import __main__ as cli
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError

@@ -19,7 +19,7 @@ CURRENT, LEADERBOARD = DATA / "sample-current.npz", DATA / "sample-leaderboard.n
 
 
 def test_help_and_version_load_none_of_the_heavy_libraries() -> None:
-    code = "import sys; from workflow_rl import cli;print(sorted({'numba', 'torch', 'rich'} & set(sys.modules)))"
+    code = "import sys; import workflow_rl.cli.__main__;print(sorted({'numba', 'torch', 'rich'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
     assert run("--version").stdout.strip() == __version__
     shown = run("--help").stdout

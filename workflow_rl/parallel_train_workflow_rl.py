@@ -10,7 +10,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)  # instead of this file's folder, where Python looks first
-    from workflow_rl.cli.commands import main
+    from workflow_rl.cli.__main__ import main
 
     sys.argv.insert(1, "search")
     main()

@@ -14,7 +14,7 @@ from workflow_rl.errors import UserError
 
 PROGRAM = (
     "import os; from workflow_rl.envs.parent_watch import end_with; end_with(os.getppid());"
-    "from workflow_rl.cli.commands import main; main()"
+    "from workflow_rl.cli.__main__ import main; main()"
 )
 KEPT = ("best", "pair_weights", "training_noise", "transitions", "evaluations", "seconds")
 
