@@ -35,9 +35,8 @@ from workflow_rl.defenders.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
-from workflow_rl.envs.backends import NATIVE, Backend
 from workflow_rl.envs.blue import REMEMBERED, Defender, Policy, view_of
-from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.env import NATIVE, Backend, CageVectorEnv
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.envs.views import begin_some, remember_all

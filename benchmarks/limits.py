@@ -6,10 +6,27 @@ python -m benchmarks.limits
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from benchmarks.results import RESULTS
 from workflow_rl.runs import write_atomically
-from workflow_rl.training.limits import LIMITS, limits_from_study
+from workflow_rl.training.limits import LIMITS
+
+
+def limits_from_study(figures: dict[str, Any]) -> dict[str, Any]:
+    """What the study ``limit`` found, as it ships: edition, takeover, order of the types that B_line takes, length."""
+    found: dict[str, Any] = {}
+    for edition, one in figures["bline"].items():
+        by_takeover = {"0": one["orders"]} | {steps: cells["orders"] for steps, cells in one["incidents"].items()}
+        found[edition] = {
+            steps: {
+                order: {length: round(cell["exact"], 4) for length, cell in cells.items()}
+                for order, cells in orders.items()
+            }
+            for steps, orders in by_takeover.items()
+        }
+    return found
+
 
 if __name__ == "__main__":
     figures = json.loads((RESULTS / "study_limit.json").read_text("utf-8"))["figures"]

@@ -27,8 +27,8 @@ from benchmarks.table_summary import summary
 from workflow_rl.config import is_incident
 from workflow_rl.presets import make_config
 from workflow_rl.runs import commit
+from workflow_rl.search.finalists import taken_types
 from workflow_rl.studies.workflow_table import table_from_json
-from workflow_rl.training.limits import taken_types
 from workflow_rl.training.trainer import train_workflow
 from workflow_rl.training.workflow import unit_types
 

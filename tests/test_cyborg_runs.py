@@ -17,7 +17,7 @@ from tests.helpers import assert_refused, games, run, run_json, same
 from workflow_rl import CageVectorEnv, make_config, train_workflow
 from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.names import Asked, evaluate_named, in_standard_errors
-from workflow_rl.envs.backends import Backend
+from workflow_rl.envs.env import Backend
 from workflow_rl.errors import SimulatorError
 from workflow_rl.runs import Run, read_config, read_tensors
 from workflow_rl.training.collectors import Conduct, PlainCollector, Stream, workflow_codes

@@ -15,6 +15,7 @@ from benchmarks.limit.bline_orders import find_repairs, orders_of
 from benchmarks.limit.bline_states import keys_of
 from benchmarks.limit.meander_estimate import Rules, meander_estimate, returns_of
 from benchmarks.limit.meander_rules import Patience
+from benchmarks.limits import limits_from_study
 from benchmarks.results import RESULTS
 from workflow_rl.cli.common import too_good
 from workflow_rl.defenders.protocol import evaluate, reference_policy
@@ -29,7 +30,7 @@ from workflow_rl.envs.blue import cell_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import UserError
-from workflow_rl.training.limits import LIMITS, limit_of, limits_from_study
+from workflow_rl.training.limits import LIMITS, limit_of
 
 EDITIONS = ("current", "leaderboard")
 HORIZON = 17  # B_line needs 15 steps to its last line

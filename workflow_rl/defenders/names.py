@@ -11,8 +11,8 @@ from workflow_rl.config import CHALLENGE_LENGTHS, parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
 from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.envs.backends import NATIVE, Backend, check_backend
 from workflow_rl.envs.blue import Policy, Progress
+from workflow_rl.envs.env import NATIVE, Backend, check_backend
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError, check_choice
 

@@ -15,9 +15,9 @@ from workflow_rl.defenders.expert import RULES, advice
 from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN
-from workflow_rl.envs.backends import NATIVE, Backend, make_envs
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
+from workflow_rl.envs.env import NATIVE, Backend, make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import with_view

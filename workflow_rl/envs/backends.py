@@ -1,61 +1,13 @@
-"""The two simulators behind one contract: our engine, and genuine CybORG with a process per environment."""
+"""The environments as the design documents know them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from workflow_rl.config import BACKENDS
-from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.errors import UserError, check_choice
-
-if TYPE_CHECKING:
-    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-
-
-@dataclass(frozen=True)
-class Backend:
-    """Where games are played.
-
-    Args:
-        name: ``native`` or ``cyborg``.
-        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        jobs: processes that genuine CybORG may have for an evaluation; no result depends on it.
-    """
-
-    name: str = "native"
-    cyborg_path: str = ""
-    jobs: int = 1
-
-
-NATIVE = Backend()
-
-
-def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv | CyborgVectorEnv:
-    """Environments of a backend; options as for :class:`CageVectorEnv`."""
-    check_backend(backend)
-    if backend.name == "native":
-        return CageVectorEnv(num_envs, **options)
-    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-
-    return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)
-
-
-def check_backend(backend: Backend, edition: str = "") -> None:
-    """Refuses an unknown backend, CybORG that is not there, and an edition (if given) that it does not play."""
-    check_choice("backend", backend.name, BACKENDS)
-    if backend.name == "native":
-        if backend.cyborg_path:
-            raise UserError("a path of CybORG was given, but the backend is native; use backend cyborg.")
-        return
-    from workflow_rl.envs.cyborg_sim import check_package, load_cyborg
-
-    package = load_cyborg(backend.cyborg_path)
-    if edition:
-        check_package(package, edition)
+from workflow_rl.envs.env import Backend, make_envs
 
 
 class ParallelEnvWrapper:

@@ -14,7 +14,6 @@ from gymnasium.spaces import Box, Discrete
 from workflow_rl.config import parse_takeover
 from workflow_rl.engine.network import GREEN_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.engine.step import SLEEP
 from workflow_rl.engine.tables import fixed_hosts, fixed_unit_types
 from workflow_rl.envs.checks import (
     OPTIONS,
@@ -25,7 +24,7 @@ from workflow_rl.envs.checks import (
     positive_int,
 )
 from workflow_rl.envs.cyborg_sim import CyborgGame, check_network, check_package, load_cyborg
-from workflow_rl.envs.game import Infos, start_infos
+from workflow_rl.envs.takeover import Infos, start_infos
 from workflow_rl.errors import SimulatorError, UserError, check_choice
 
 TAKEOVER = 11  # separates the generator of the takeover from that of the game
@@ -196,10 +195,11 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         least, most = parse_takeover(self.takeover)[0]
         own = np.random.default_rng([self._seed, self._episode, TAKEOVER])
         self._slept, self.opening = int(own.integers(least, most + 1)), []
+        sleep = self.network.action_index("Sleep")
         for _ in range(self._slept):
-            reward = self._play(SLEEP)
+            reward = self._play(sleep)
             if self._recorder is not None:
-                self.opening.append(self._recorder.record(SLEEP, self.observation, reward))
+                self.opening.append(self._recorder.record(sleep, self.observation, reward))
         self._actions = bytearray()  # from now on blue's own
 
     def _play(self, action: int) -> float:

@@ -30,9 +30,8 @@ from workflow_rl.envs.checks import (
     seeds_of,
 )
 from workflow_rl.envs.cyborg_env import CyborgEnv
-from workflow_rl.envs.game import Infos
 from workflow_rl.envs.parent_watch import end_with
-from workflow_rl.envs.takeover import takeover_rows
+from workflow_rl.envs.takeover import Infos, takeover_rows
 from workflow_rl.errors import SimulatorError, UserError
 
 

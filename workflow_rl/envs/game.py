@@ -17,10 +17,8 @@ from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.checks import OPTIONS, check_options, parse_red_agents, positive_int
-from workflow_rl.envs.takeover import takeover_rows
+from workflow_rl.envs.takeover import Infos, start_infos, takeover_rows
 from workflow_rl.errors import UserError, check_choice
-
-Infos = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -129,19 +127,3 @@ class Game:
         level = np.zeros((len(self.states), HOSTS), np.int8)
         all_levels(self.states, level)
         return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])
-
-
-def start_infos(level: np.ndarray, takeover: np.ndarray) -> Infos:
-    """The facts of an episode's start, in the form of those of a step.
-
-    Args:
-        level: red's on each host; (n_envs, n_hosts) int8.
-        takeover: steps that red has played; (n_envs,).
-    """
-    return {
-        "compromised_before": np.zeros(level.shape, bool),
-        "red_level": level,
-        "fixed_unit_type": np.full(len(level), -1, np.int8),
-        "repaired_unit_type": np.full(len(level), -1, np.int8),
-        "takeover": takeover.astype(np.int32),
-    }

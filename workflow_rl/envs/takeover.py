@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from workflow_rl.config import parse_takeover
 from workflow_rl.errors import UserError
+
+Infos = dict[str, Any]  # by name, as Gymnasium has them
 
 
 def takeovers_of(takeover: str, episodes: np.ndarray) -> list[str]:
@@ -28,3 +31,19 @@ def takeover_rows(takeover: str | int | Sequence[str], n_envs: int) -> np.ndarra
     rows = np.zeros((n_envs, 3), np.int32)
     rows[:, :2] = np.resize(ranges, (n_envs, 2))
     return rows
+
+
+def start_infos(level: np.ndarray, takeover: np.ndarray) -> Infos:
+    """The facts of an episode's start, in the form of those of a step.
+
+    Args:
+        level: red's on each host; (n_envs, n_hosts) int8.
+        takeover: steps that red has played; (n_envs,).
+    """
+    return {
+        "compromised_before": np.zeros(level.shape, bool),
+        "red_level": level,
+        "fixed_unit_type": np.full(len(level), -1, np.int8),
+        "repaired_unit_type": np.full(len(level), -1, np.int8),
+        "takeover": takeover.astype(np.int32),
+    }

@@ -20,12 +20,15 @@ import numpy as np
 from scipy.stats import t
 
 from workflow_rl.config import SearchConfig, TrainConfig, is_incident
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2
+from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.search.gp import Order
 from workflow_rl.search.ranking import CONFIDENCE, PairEffect, Posterior
 from workflow_rl.training.collectors import derive_seeds
-from workflow_rl.training.compliance import Obedience
+from workflow_rl.training.compliance import Obedience, type_masks
 from workflow_rl.training.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds
@@ -243,3 +246,25 @@ def _keeps(workflow: str, effects: list[PairEffect]) -> bool:
     """Has a workflow all priorities that matter?"""
     order = workflow.split(",")
     return all(order.index(pair.first) < order.index(pair.second) for pair in effects if pair.matters)
+
+
+TAKEN_GAMES, TAKEN_STEPS, TAKEN_SEED = 2000, 100, 7  # that show which unit types red takes
+
+
+def taken_types(red_agent: str, edition: str, takeover: str, network: Network | Path | str = CAGE2) -> tuple[str, ...]:
+    """Unit types of which a host was ever compromised, in games without defence and in games with random actions.
+
+    >>> taken_types("bline", "current", "0")
+    ('enterprise', 'op_server', 'user')
+    """
+    taken = 0
+    for idle in (True, False):
+        envs = CageVectorEnv(TAKEN_GAMES, red_agent=red_agent, edition=edition, takeover=takeover, network=network)
+        envs.reset(seed=TAKEN_SEED)
+        rng = np.random.default_rng(TAKEN_SEED)
+        for _ in range(TAKEN_STEPS):
+            actions = np.zeros(TAKEN_GAMES, int) if idle else rng.integers(envs.network.n_actions, size=TAKEN_GAMES)
+            held = envs.step(actions)[4]["compromised_before"].any(axis=0)
+            taken |= sum(1 << int(host) for host in np.flatnonzero(held))
+    masks = zip(envs.network.unit_types, type_masks(envs.network), strict=True)
+    return tuple(name for name, mask in masks if int(mask) & taken)

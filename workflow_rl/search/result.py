@@ -10,7 +10,7 @@ import numpy as np
 
 from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.envs.backends import Backend
+from workflow_rl.envs.env import Backend
 from workflow_rl.envs.game import Games
 from workflow_rl.runs import Run, write_atomically
 from workflow_rl.search.finalists import LENGTHS, Finished, Verdict, settle

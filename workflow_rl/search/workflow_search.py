@@ -41,6 +41,7 @@ from workflow_rl.search.finalists import (
     final_start,
     finalists_event,
     finalists_in,
+    taken_types,
 )
 from workflow_rl.search.gp import Order
 from workflow_rl.search.outcome import EVALUATION, SUGGESTION, Evaluation, training_config
@@ -49,7 +50,6 @@ from workflow_rl.search.result import Done, search_result
 from workflow_rl.search.strategies import make_search
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.events import WorkflowResult
-from workflow_rl.training.limits import taken_types
 from workflow_rl.training.train_task import base_config
 from workflow_rl.training.workflow import unit_types
 

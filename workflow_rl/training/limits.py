@@ -1,4 +1,4 @@
-"""What a task allows: the unit types that red ever takes, and the exact limits of orders against B_line."""
+"""The exact limits of orders against B_line: a higher return means that the order was broken."""
 
 from __future__ import annotations
 
@@ -7,51 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.training.compliance import type_masks
-
-GAMES, STEPS, SEED = 2000, 100, 7
-
-
-@cache
-def taken_types(red_agent: str, edition: str, takeover: str) -> tuple[str, ...]:
-    """Unit types of which a host was ever compromised, in games without defence and in games with random actions.
-
-    >>> taken_types("bline", "current", "0")
-    ('enterprise', 'op_server', 'user')
-    """
-    taken = 0
-    for idle in (True, False):
-        envs = CageVectorEnv(GAMES, red_agent=red_agent, edition=edition, takeover=takeover)
-        envs.reset(seed=SEED)
-        rng = np.random.default_rng(SEED)
-        for _ in range(STEPS):
-            actions = np.zeros(GAMES, int) if idle else rng.integers(envs.network.n_actions, size=GAMES)
-            held = envs.step(actions)[4]["compromised_before"].any(axis=0)
-            taken |= sum(1 << int(host) for host in np.flatnonzero(held))
-    masks = zip(envs.network.unit_types, type_masks(envs.network), strict=True)
-    return tuple(name for name, mask in masks if int(mask) & taken)
-
-
 LIMITS = Path(__file__).parent / "limits.json"
 SURE = 2.0  # standard errors by which a return must be above the limit
-
-
-def limits_from_study(figures: dict[str, Any]) -> dict[str, Any]:
-    """What the study ``limit`` found, as it ships: edition, takeover, order of the types that B_line takes, length."""
-    found: dict[str, Any] = {}
-    for edition, one in figures["bline"].items():
-        by_takeover = {"0": one["orders"]} | {steps: cells["orders"] for steps, cells in one["incidents"].items()}
-        found[edition] = {
-            steps: {
-                order: {length: round(cell["exact"], 4) for length, cell in cells.items()}
-                for order, cells in orders.items()
-            }
-            for steps, orders in by_takeover.items()
-        }
-    return found
 
 
 @cache

@@ -10,8 +10,8 @@ import torch
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.envs.backends import Backend, check_backend
 from workflow_rl.envs.checks import parse_red_agents
+from workflow_rl.envs.env import Backend, check_backend
 from workflow_rl.envs.views import View
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.training.collectors import workflows_of

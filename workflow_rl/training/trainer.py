@@ -16,7 +16,7 @@ import torch
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.envs.backends import Backend, make_envs
+from workflow_rl.envs.env import Backend, make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import Run
