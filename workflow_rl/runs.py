@@ -255,24 +255,32 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """Events of the run in ``path``; a last line that was cut off is left out."""
-    try:
-        lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError):
-        raise UserError(f"{path}/events.jsonl is damaged.") from None
-    events = []
-    for number, line in enumerate(lines):
-        try:
-            events.append(parse_json(line))
-        except ValueError:
-            if number < len(lines) - 1:
-                raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.") from None
-            continue
-        if not isinstance(events[-1], dict):
-            raise UserError(f"{path}/events.jsonl is damaged in line {number + 1}.")
+    """Events of the run in ``path``; a last line that was cut off is left out, any other damage is refused."""
+    events, damaged, cut_off = scan_events(path)
+    if len(damaged) > cut_off:
+        raise UserError(f"{path}/events.jsonl is damaged in line {damaged[0]}.")
     return events
+
+
+def scan_events(path: Path) -> tuple[list[dict[str, Any]], list[int], bool]:
+    """The readable events of a run, the numbers of its other lines (from 1), and whether the last one was cut off."""
+    try:
+        lines = (path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return [], [], False
+    except OSError:
+        return [], [1], False
+    events, damaged = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            event = parse_json(line)
+        except ValueError:
+            event = None
+        if isinstance(event, dict) and "\ufffd" not in line:  # which stands for bytes that are no text
+            events.append(event)
+        else:
+            damaged.append(number)
+    return events, damaged, damaged[-1:] == [len(lines)] and lines[-1].startswith("{")
 
 
 def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:

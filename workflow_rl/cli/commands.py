@@ -237,7 +237,7 @@ def search(
         raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(preset, given, run_dir or resume, resume is not None, jobs, where, report)
-    show_result(result, as_json, lambda: print_search(result))
+    show_result(result.to_json(), as_json, lambda: print_search(result))
 
 
 @app.command()
@@ -247,9 +247,11 @@ def runs(
     as_json: Json = False,
 ) -> None:
     """Lists runs, or compares some: results side by side and the settings in which they differ."""
+    from dataclasses import asdict
+
     from workflow_rl.report.listing import compare_runs, list_runs
 
-    found = compare_runs(paths) if paths else {"runs": list_runs(folder)}
+    found = asdict(compare_runs(paths)) if paths else {"runs": [asdict(row) for row in list_runs(folder)]}
     show_result(found, as_json, lambda: print_runs(found))
 
 

@@ -21,7 +21,7 @@ from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import Run
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.collectors import Collector, PlainCollector, Teacher, workflow_codes, workflows_of
-from workflow_rl.training.compliance import held
+from workflow_rl.training.compliance import held, violations_to_text
 from workflow_rl.training.evaluation import Evaluation, evaluate_policy
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy, save_policy
@@ -143,7 +143,7 @@ class Training:
             "repairs": _mean(episodes["repairs"]),
             "idle_fixes": _mean(episodes["idle"]),
             "violations": int(self.collector.violations.sum()),
-            "violations_by_pair": self._violations_by_pair(),
+            "violations_by_pair": violations_to_text(self.collector.violations, unit_types()),
             **asdict(stats),
             "seconds_collect": collected - start,
             "seconds_update": end - collected,
@@ -162,12 +162,6 @@ class Training:
         if not self.config.anneal:
             return self.config.alignment_lambda
         return self.config.alignment_lambda * (FIRST_STRENGTH + (1 - FIRST_STRENGTH) * min(1.0, 2 * self.progress))
-
-    def _violations_by_pair(self) -> str:
-        """What was repaired instead of what in this batch, e.g. ``enterprise instead of user: 12``."""
-        types, counts = unit_types(), self.collector.violations
-        pairs = [(int(counts[pair]), pair) for pair in zip(*np.nonzero(counts), strict=True)]
-        return "; ".join(f"{types[a]} instead of {types[b]}: {n}" for n, (a, b) in sorted(pairs, reverse=True))
 
     def compliance(self) -> float | None:
         """Mean compliance of each environment's latest episode with a repair; None before the first one."""
