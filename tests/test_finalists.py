@@ -16,8 +16,8 @@ from workflow_rl.search.finalists import (
     choose_finalists,
     final_config,
     final_start,
-    finalists_event,
     finalists_in,
+    finalists_to_json,
     judge,
     reversals,
     settle,
@@ -192,7 +192,9 @@ def test_workflows_with_all_priorities_that_matter_are_equal_to_the_best(posteri
 
 def test_a_choice_can_be_read_from_the_log_and_a_damaged_one_is_none() -> None:
     chosen = [Finalist(BEST), Finalist(RIVAL, PAIR)]
-    assert finalists_in([{"kind": "suggestion"}, finalists_event(chosen)]) == chosen
+    assert (
+        finalists_in([{"kind": "suggestion"}, {"kind": "finalists", "finalists": finalists_to_json(chosen)}]) == chosen
+    )
     assert finalists_in([{"kind": "suggestion"}]) == []
     for damaged in (
         {"kind": "finalists"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from workflow_rl.config import opponent_words
 from workflow_rl.errors import UserError
@@ -44,7 +43,7 @@ class RunComparison:
     """Runs side by side, and the values of the settings in which they differ."""
 
     runs: list[RunRow]
-    settings_that_differ: dict[str, list[Any]]
+    settings_that_differ: dict[str, list[object]]
 
 
 def list_runs(folder: Path) -> list[RunRow]:
@@ -88,18 +87,18 @@ def _with_outcome(row: RunRow, path: Path) -> RunRow:
 
 def compare_runs(paths: list[Path]) -> RunComparison:
     """Runs side by side."""
-    settings = [_flat(read_about(path)["config"]) for path in paths]
+    settings = [_settings(path) for path in paths]
     names = dict.fromkeys(name for values in settings for name in values)
     each = {name: [values.get(name) for values in settings] for name in names}
     differ = {name: values for name, values in each.items() if len({*map(str, values)}) > 1}
     return RunComparison([describe(path) for path in paths], differ)
 
 
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
+def _settings(path: Path) -> dict[str, object]:
     """Settings of a run, with those of its trainings on the same level."""
-    trained = config.get("train")
-    trained = trained if isinstance(trained, dict) else {}
-    return {name: value for name, value in config.items() if name != "train"} | trained
+    config = read_about(path)["config"]
+    trained = config.pop("train", None)
+    return {**config, **trained} if isinstance(trained, dict) else dict(config)
 
 
 def state_of(path: Path, finished: bool) -> str:

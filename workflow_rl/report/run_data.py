@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -28,7 +27,7 @@ from workflow_rl.runs import (
     read_search_config,
     scan_events,
 )
-from workflow_rl.search.finalists import LENGTHS, Finished, finalists_in, findings
+from workflow_rl.search.finalists import LENGTHS, Finalist, Finished, finalists_in, findings
 from workflow_rl.search.findings import Findings, SearchResult, row_from_json
 from workflow_rl.search.outcome import DAMAGED, SUGGESTION, WorkflowEvaluation
 from workflow_rl.search.ranking import Posterior
@@ -61,7 +60,7 @@ def report_data(path: Path) -> RunData:
     if isinstance(config, TrainConfig):
         training = _training(path, "this training")
         return replace(data, trainings=[training], damaged_lines=training.damaged_lines)
-    data = _with_search(data, config, path, events)
+    data = _with_search(data, config, path, _suggestions(events), finalists_in(events))
     every = [*data.trainings, *data.bases, *data.finals]
     damaged = len(lines) + sum(one.damaged_lines + bool(one.damage) for one in every)
     wrong = _contradiction(data, SearchResult.from_json(result)) if result else ""
@@ -88,7 +87,9 @@ def _result(path: Path, kind: str) -> tuple[dict[str, Any] | None, str]:
         return None, str(error)
 
 
-def _with_search(data: RunData, config: SearchConfig, path: Path, events: list[dict[str, Any]]) -> RunData:
+def _with_search(
+    data: RunData, config: SearchConfig, path: Path, suggestions: dict[int, Suggestion], chosen: list[Finalist]
+) -> RunData:
     """The data with everything that only a search has."""
     data = replace(
         data,
@@ -96,11 +97,11 @@ def _with_search(data: RunData, config: SearchConfig, path: Path, events: list[d
         bases=[_training(one, f"base {one.name}") for one in sorted((path / "bases").glob("[0-9]*"))],
         finals=[_training(one, f"final {one.name}") for one in sorted((path / "finals").glob("[0-9]*-[0-9]*-*"))],
     )
-    evaluations = _evaluations(data.trainings, config.replicates, events)
+    evaluations = _evaluations(data.trainings, config.replicates, suggestions)
     if not evaluations:
         return data
     posterior = Posterior(unit_types(), [one.evaluated() for one in evaluations])
-    finished = _finished(data.finals, config.replicates, events)
+    finished = _finished(data.finals, config.replicates, chosen)
     found, _ = findings(posterior, evaluations, finished, config.train.compliance_threshold)
     return replace(
         data, **vars(found), evaluations=[one.row() for one in evaluations], predictions=_predictions(posterior),
@@ -108,16 +109,21 @@ def _with_search(data: RunData, config: SearchConfig, path: Path, events: list[d
     )  # fmt: skip
 
 
-def _evaluations(
-    trainings: list[TrainingData], replicates: int, events: list[dict[str, Any]]
-) -> list[WorkflowEvaluation]:
-    """The evaluations whose trainings are all there; a damaged suggestion leaves only the prediction unknown."""
-    suggestions: dict[int, Suggestion] = {}
+def _suggestions(events: list[dict[str, Any]]) -> dict[int, Suggestion]:
+    """The suggestions in the log that can be read, by number."""
+    suggestions = {}
     for event in events:
         if event.get("kind") == SUGGESTION:
             with contextlib.suppress(*DAMAGED):
                 known = WorkflowEvaluation.from_json(event)
                 suggestions[known.index] = known.suggestion
+    return suggestions
+
+
+def _evaluations(
+    trainings: list[TrainingData], replicates: int, suggestions: dict[int, Suggestion]
+) -> list[WorkflowEvaluation]:
+    """The evaluations whose trainings are all there; without its suggestion only the prediction is unknown."""
     results = {one.name: one.result for one in trainings if one.result and re.fullmatch(r"\d{3,}-\d+", one.name)}
     evaluations, visits = [], Counter[str]()
     for index in sorted({int(name.split("-")[0]) for name in results}):
@@ -134,11 +140,11 @@ def _evaluations(
     return evaluations
 
 
-def _finished(finals: list[TrainingData], replicates: int, events: Sequence[dict[str, Any]]) -> list[Finished]:
+def _finished(finals: list[TrainingData], replicates: int, chosen: list[Finalist]) -> list[Finished]:
     """The finalists with their trainings; none unless all are there."""
     results = {one.name: one.result for one in finals if one.result}
     finished = []
-    for k, finalist in enumerate(finalists_in(events)):
+    for k, finalist in enumerate(chosen):
         names = {n: [f"final {k}-{r}-{n}" for r in range(replicates)] for n in LENGTHS}
         if not results.keys() >= {name for each in names.values() for name in each}:
             return []
@@ -155,7 +161,9 @@ def _training(path: Path, name: str) -> TrainingData:
     result, damage = _result(path, TRAINING)
     timed = [event for event in events if all(is_number(event.get(time)) for time in TIMES)]
     updates = [event for event in events if event.get("phase") == "main" and is_number(event.get("update"))]
-    config = _config_of(path)
+    config = {}
+    with contextlib.suppress(UserError):
+        config = read_about(path)["config"]
     judged = bool(config.get("workflow") or config.get("universal"))
     return TrainingData(
         name=name,
@@ -175,14 +183,6 @@ def _training(path: Path, name: str) -> TrainingData:
 
 def _number(value: object) -> float | None:
     return value if is_number(value) else None
-
-
-def _config_of(path: Path) -> dict[str, Any]:
-    try:
-        config: dict[str, Any] = read_about(path)["config"]
-    except UserError:
-        return {}
-    return config
 
 
 def _predictions(posterior: Posterior) -> list[Prediction]:

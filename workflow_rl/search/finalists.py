@@ -90,9 +90,9 @@ def reversals(order: Order, first: str, second: str) -> list[Order]:
     return found
 
 
-def finalists_event(chosen: Sequence[Finalist]) -> dict[str, Any]:
+def finalists_to_json(chosen: Sequence[Finalist]) -> list[list[str]]:
     """The choice for the run's log, from which a resumed search reads it."""
-    return {"kind": FINALISTS, "finalists": [[",".join(one.order), *one.pair] for one in chosen]}
+    return [[",".join(one.order), *one.pair] for one in chosen]
 
 
 def finalists_in(events: Sequence[dict[str, Any]]) -> list[Finalist]:

@@ -90,13 +90,11 @@ class WorkflowEvaluation:
             stop_reason=", ".join(sorted({one.stop_reason for one in self.trained})),
         )  # fmt: skip
 
-    def suggested(self) -> dict[str, Any]:
+    def suggested(self) -> dict[str, object]:
         """The suggestion for the log."""
         about = {"index": self.index, "workflow": self.workflow, "visit": self.visit}
-        guess = {name: getattr(self.suggestion, name) for name in (*PREDICTED, "reason")}
-        return {"kind": SUGGESTION} | about | guess
+        return about | {name: getattr(self.suggestion, name) for name in (*PREDICTED, "reason")}
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> dict[str, object]:
         """The outcome for the log."""
-        values = {name: value for name, value in asdict(self.row()).items() if name not in (*PREDICTED, "reason")}
-        return {"kind": EVALUATION} | values
+        return {name: value for name, value in asdict(self.row()).items() if name not in (*PREDICTED, "reason")}

@@ -141,9 +141,9 @@ class RayCluster(Executor):
 
     def _begin(self) -> None:
         os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # we report deaths, also of earlier searches
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        options: dict[str, object] = {"log_to_driver": False, "logging_level": "error"}
+        cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
         if self.address == "local":
-            cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
             options |= {"num_cpus": cpus, "include_dashboard": False}
             options["_system_config"] = {"worker_niceness": 0}  # as the processes of a worker pool
         try:
@@ -155,7 +155,7 @@ class RayCluster(Executor):
             return
         if self.address == "local":
             warm_up = self._ray.remote(_warm_up).options(num_cpus=self.cpus)
-            self._warm = [warm_up.remote() for _ in range(int(options["num_cpus"] / self.cpus))]
+            self._warm = [warm_up.remote() for _ in range(int(cpus / self.cpus))]
 
     def _wait(self) -> None:
         """Waits for the connection."""

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.config import TrainConfig
 from workflow_rl.engine.compiled import source_digest
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import write_atomically
@@ -47,7 +47,7 @@ class Parcel:
     """
 
     name: str
-    config: dict[str, Any]
+    config: TrainConfig
     files: dict[str, bytes]
     start: bytes | None
     digest: str
@@ -63,7 +63,7 @@ def pack(job: Job, progress_seconds: float, checkpoint_seconds: float) -> Parcel
     start = file_of(Path(job.config.warm_start)) if _starts_from_file(job.config) else None
     try:
         return Parcel(
-            job.name, config_to_json(job.config),
+            job.name, job.config,
             {name: (job.path / name).read_bytes() for name in SENT if (job.path / name).exists()},
             start.read_bytes() if start else None,
             source_digest(), progress_seconds, checkpoint_seconds,
@@ -91,7 +91,7 @@ def train_away(parcel: Parcel) -> Iterator[Message]:
 
 
 def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
-    run, config = folder / "run", config_from_json(parcel.config)
+    run, config = folder / "run", parcel.config
     began = heard = kept = time.monotonic()
     version = None  # of the checkpoint that the driver has
 

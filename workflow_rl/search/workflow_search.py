@@ -22,7 +22,6 @@ import time
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,14 +32,15 @@ from workflow_rl.runs import Run
 from workflow_rl.search import events
 from workflow_rl.search.executor import Executor, Job, Machines, Restarted, Trained
 from workflow_rl.search.finalists import (
+    FINALISTS,
     LENGTHS,
     Finished,
     choose_finalists,
     final_config,
     final_path,
     final_start,
-    finalists_event,
     finalists_in,
+    finalists_to_json,
 )
 from workflow_rl.search.findings import SearchResult
 from workflow_rl.search.gp import Order
@@ -131,8 +131,8 @@ class WorkflowSearch:
     def _tell(self, what: events.What | None) -> None:
         self.say(events.SearchEvent(self.seconds, what))
 
-    def _log(self, event: dict[str, Any]) -> None:
-        self.run.log(event | {"seconds": self.seconds})
+    def _log(self, kind: str, **values: object) -> None:
+        self.run.log({"kind": kind} | values | {"seconds": self.seconds})
 
     def _recall(self) -> None:
         """Reads the log and the trainings of an interrupted run."""
@@ -158,7 +158,7 @@ class WorkflowSearch:
             raise UserError(f"{self.run.path}/events.jsonl is damaged.")
         self.run.rewrite_events(log)
         if log:
-            self._log({"kind": RESUMED, "done": len(done)})
+            self._log(RESUMED, done=len(done))
         for evaluation in self.evaluations:
             for replicate in range(self.config.replicates):
                 result = training_result(training_path(self.run.path, evaluation.index, replicate))
@@ -194,7 +194,7 @@ class WorkflowSearch:
         if not chosen:
             taken = taken_types(config.train.red_agent, config.train.edition, config.train.takeover)
             chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists, taken)
-            self._log(finalists_event(chosen))
+            self._log(FINALISTS, finalists=finalists_to_json(chosen))
         self._tell(events.FinalistsChosen([",".join(one.order) for one in chosen]))
         names: dict[tuple[int, int], list[str]] = {}
         for length in reversed(LENGTHS):  # the longest first: no core waits at the end
@@ -221,7 +221,7 @@ class WorkflowSearch:
         if news is None or time.monotonic() - self._looked > SECONDS_BETWEEN_TICKS:
             self._look_for_late_ones()
         if isinstance(news, Restarted | Machines):
-            self._log({"kind": RESTARTED if isinstance(news, Restarted) else MACHINES} | asdict(news))
+            self._log(RESTARTED if isinstance(news, Restarted) else MACHINES, **asdict(news))
         elif isinstance(news, Trained):
             self._keep(news)
         if self.evaluations and isinstance(news, Trained | Machines):
@@ -236,7 +236,7 @@ class WorkflowSearch:
             return
         self.others[news.name] = news.result
         if news.name.startswith(FINAL) and news.name not in self._logged:  # a resumed run has it in its log
-            self._log({"kind": FINAL, "name": news.name})
+            self._log(FINAL, name=news.name)
 
     def _advance(self) -> None:
         """Makes the suggestions that are due and observes evaluations in order, until there is nothing to do."""
@@ -286,7 +286,7 @@ class WorkflowSearch:
             self.late.update(late)
             text = f"the search goes on without evaluation {', '.join(str(i + 1) for i in late)}, which takes long."
             overtaken = events.Overtaken(late, text)
-            self._log({"kind": OVERTAKEN} | asdict(overtaken))
+            self._log(OVERTAKEN, **asdict(overtaken))
             self._tell(overtaken)
             self._advance()
 
@@ -297,7 +297,9 @@ class WorkflowSearch:
         for suggestion in found:
             self._add(WorkflowEvaluation(len(self.evaluations), suggestion, self.visits[suggestion.order]))
         new = self.evaluations[len(self.evaluations) - len(found) :]
-        self.run.log(*(evaluation.suggested() for evaluation in new))  # all or none: a resumed run has the same rounds
+        self.run.log(
+            *({"kind": SUGGESTION} | one.suggested() for one in new)
+        )  # all or none: a resumed run has the same rounds
         for evaluation in new:
             self._tell(events.Suggested(evaluation.index, evaluation.suggestion))
             self._submit(evaluation)
@@ -319,7 +321,7 @@ class WorkflowSearch:
     def _conclude(self, evaluation: WorkflowEvaluation) -> None:
         """Observes an evaluation and logs it."""
         self._observe(evaluation)
-        self._log(evaluation.outcome())
+        self._log(EVALUATION, **evaluation.outcome())
         if self._due() or self.width < 2 * ROUNDS:  # then the next suggestion needs the same model
             self.best = self._best()
         self._tell(events.Observed(evaluation.row(), self.best))
