@@ -153,7 +153,10 @@ def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_pat
     assert [event["reason"] for event in restarts] == ["its node was lost"]
     assert "raylet" not in said  # Ray's pages about it
     assert "raylet" in (path / "workers.log").read_text("utf-8")
-    for text in (*texts, f"a worker died (its node was lost); its training {restarts[0]['name']} goes on in another."):
+    for text in (
+        *texts,
+        f"a worker died (its node was lost); its training {restarts[0]['name']} continues in another.",
+    ):
         assert text in said
 
 

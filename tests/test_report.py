@@ -538,7 +538,7 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
     text = Path(write_report([single])["report"]).read_text("utf-8")
-    assert "1 evaluations are too few to tell workflows apart." in text
+    assert "1 evaluations are too few to compare workflows." in text
     assert "Which priorities matter can be said after" in text
 
 

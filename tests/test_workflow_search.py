@@ -494,11 +494,11 @@ def test_the_result_is_said_in_words(searched: tuple[Path, dict[str, Any]]) -> N
     small = PairEffect("enterprise", "op_host", 0.13, 0.6, 1.2, 1.0, False)
     few = SearchResult.from_json(searched[1])
     assert few.to_json() == searched[1]
-    assert "4 evaluations are too few to tell workflows apart" in "\n".join(sentences(few))
+    assert "4 evaluations are too few to compare workflows" in "\n".join(sentences(few))
     text = "\n".join(sentences(replace(few, evaluations=8, pair_weights=[pair, small])))
     first, second = (few.best or "").split(",")[:2]
     assert f"Best workflow: repair {first} first, then {second}" in text
     assert "enterprise before user: +4.4 ± 0.6 return (trained half as long +5.2)" in text
-    assert "Nothing clear of the other 1 pairs; the largest: enterprise before op_host: +0.13 ± 0.60 return" in text
+    assert "No clear effect of the other 1 pairs; the largest: enterprise before op_host: +0.13 ± 0.60 return" in text
     nothing = "\n".join(sentences(replace(few, evaluations=8, pair_weights=[small])))
     assert "No priority between two unit types clearly matters" in nothing

@@ -103,7 +103,7 @@ class SearchView:
                 if evaluation in self.in_flight:
                     self.in_flight[evaluation].finished += 1
             case Restarted(name, reason):
-                self.line(f"a worker died ({reason}); its training {name} goes on in another.")
+                self.line(f"a worker died ({reason}); its training {name} continues in another.")
             case Machines() | Overtaken():
                 self.line(what.text)
             case FinalistsChosen(names):

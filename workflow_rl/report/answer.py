@@ -9,6 +9,7 @@ from workflow_rl.search.findings import FinalistRow, Findings, PairEffect, Ranki
 from workflow_rl.training.compliance import Obedience
 
 FEW = 6  # evaluations below which nothing is said about differences
+SAME = "are statistically indistinguishable"
 FINALIST_COLUMNS = ["return", "half as long", "compliance", "kept", "repairs", "idle fixes", "reverses"]
 OBEDIENCE_COLUMNS = ["compliance", "kept", "repairs", "idle fixes"]
 
@@ -44,10 +45,10 @@ def sentences(result: SearchResult) -> list[str]:
         found = result.defender
         lines.append(
             f"The best of its {result.replicates} defenders is in {found.policy}: return {found.mean_return:.2f} ± "
-            f"{found.standard_error:.2f}, {Obedience.read(vars(found)).words()}, on games of its own."
+            f"{found.standard_error:.2f}, {Obedience.read(vars(found)).words()}, on fresh games."
         )
     lines.append(f"{result.seconds:.1f} s, {result.transitions / 1e6:.1f} M transitions. All in {result.run}.")
-    return [*lines, f"To look at: {result.report}"] if result.report else lines
+    return [*lines, f"Report: {result.report}"] if result.report else lines
 
 
 def findings_in_words(found: Findings, n_evaluations: int) -> list[str]:
@@ -55,7 +56,7 @@ def findings_in_words(found: Findings, n_evaluations: int) -> list[str]:
     level = "to an unknown degree" if found.level_error is None else f"by {found.level_error:.1f}"
     about = (
         f"(In the ranking ± is for comparisons. The level common to all its workflows is uncertain {level}; "
-        f"training noise as learned: {found.training_noise:.2f}.)"
+        f"learned training noise: {found.training_noise:.2f}.)"
     )
     return ["", *_answer(found, n_evaluations), *_priorities(found.pair_weights, n_evaluations), about]
 
@@ -68,11 +69,11 @@ def _answer(found: Findings, n_evaluations: int) -> list[str]:
         return [f"No {what} is followed as the threshold asks; there is no best one."]
     lines = [f"Best workflow: repair {in_words(found.best)}."]
     if n_evaluations < FEW:
-        lines.append(f"{n_evaluations} evaluations are too few to tell workflows apart.")
+        lines.append(f"{n_evaluations} evaluations are too few to compare workflows.")
     elif equals == followed > 1:
-        lines.append(f"But none of the {followed} evaluated workflows can be told apart from it: any of them will do.")
+        lines.append(f"But all {followed} evaluated workflows {SAME}: any of them will do.")
     elif equals > 1:
-        lines.append(f"{equals} of the {followed} evaluated and followed workflows cannot be told apart from it.")
+        lines.append(f"{equals} of the {followed} evaluated and followed workflows {SAME} from it.")
     return lines
 
 
@@ -84,7 +85,9 @@ def _priorities(pairs: Sequence[PairEffect], n_evaluations: int) -> list[str]:
     if not matter:
         return [f"No priority between two unit types clearly matters; the largest: {_effect(rest[0])}."]
     lines = ["What matters:", *(f"  {_effect(pair)}" for pair in matter)]
-    return lines + ([f"Nothing clear of the other {len(rest)} pairs; the largest: {_effect(rest[0])}."] if rest else [])
+    if rest:
+        lines.append(f"No clear effect of the other {len(rest)} pairs; the largest: {_effect(rest[0])}.")
+    return lines
 
 
 def _effect(pair: PairEffect) -> str:
