@@ -27,7 +27,7 @@ from workflow_rl.cli import __main__ as cli
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
-from workflow_rl.search.executor import Executor, Report, Task
+from workflow_rl.search.executor import Executor, Job, Trained
 from workflow_rl.search.worker import train_in
 
 SECONDS = 600  # after which a command counts as hanging
@@ -133,18 +133,18 @@ class Here(Executor):
     room = 1
 
     def __init__(self) -> None:
-        self.tasks = deque[Task]()
+        self.jobs = deque[Job]()
 
-    def submit(self, task: Task) -> None:
-        self.tasks.append(task)
+    def submit(self, job: Job) -> None:
+        self.jobs.append(job)
 
-    def report(self, timeout: float) -> Report | None:
+    def news(self, timeout: float) -> Trained:
         assert timeout > 0
-        task = self.tasks.popleft()
-        return Report(task.name, "done", train_in(task.path, task.config))
+        job = self.jobs.popleft()
+        return Trained(job.name, train_in(job.path, job.config))
 
     def close(self) -> None:
-        self.tasks.clear()
+        self.jobs.clear()
 
 
 def agent_in(folder: Path) -> ModuleType:

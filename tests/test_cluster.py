@@ -29,7 +29,8 @@ from tests.ray_cluster import (
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_config, read_events
-from workflow_rl.search.executor import Task
+from workflow_rl.search.events import SearchEvent
+from workflow_rl.search.executor import Job, Machines, Progress
 from workflow_rl.search.ray_executor import RayCluster
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.search.worker import train_in
@@ -152,7 +153,10 @@ def test_a_search_survives_a_node_that_is_killed_and_uses_one_that_joins(tmp_pat
     assert [event["reason"] for event in restarts] == ["its node was lost"]
     assert "raylet" not in said  # Ray's pages about it
     assert "raylet" in (path / "workers.log").read_text("utf-8")
-    for text in (*texts, f"a worker died (its node was lost); its training {restarts[0]['name']} goes on in another."):
+    for text in (
+        *texts,
+        f"a worker died (its node was lost); its training {restarts[0]['name']} continues in another.",
+    ):
         assert text in said
 
 
@@ -221,14 +225,16 @@ def test_a_cluster_of_ones_own_ends_with_the_search_however_that_ends(tmp_path: 
 @pytest.mark.long
 def test_the_search_of_the_documents_runs_on_a_cluster_and_says_what_processes_would(tmp_path: Path) -> None:
     settings = SMALL | {"n_workflows": 2, "replicates": 2, "max_episodes": 4, "min_episodes": 2}
-    heard = list[dict[str, Any]]()
+    heard = list[SearchEvent]()
     results = []
     for name, executor in (("processes", None), ("ray", RayCluster(three_nodes(), jobs=2))):
         trainer = ParallelWorkflowRLTrainer(run_dir=tmp_path / name, jobs=1, **settings)
-        results.append(trainer.run_workflow_search(heard.append, executor))
+        results.append(trainer.run_workflow_search(heard.append, executor).to_json())
         assert result_of(tmp_path / name) == {figure: results[-1][figure] for figure in FIGURES}
     assert {figure: results[0][figure] for figure in FIGURES} == {figure: results[1][figure] for figure in FIGURES}
-    assert "Ray cluster of 3 nodes: room for 3 trainings at once." in [event.get("text") for event in heard]
+    assert "Ray cluster of 3 nodes: room for 3 trainings at once." in [
+        event.what.text for event in heard if isinstance(event.what, Machines)
+    ]
     wait_for_the_end_of_the_connection()
 
 
@@ -272,10 +278,10 @@ def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_
                       n_envs=20, max_episodes=5000, min_episodes=5000)  # fmt: skip
     with RayCluster(three_nodes()) as first:
         assert first.room == 3
-        first.submit(Task("7-7", tmp_path / "far", far))
+        first.submit(Job("7-7", tmp_path / "far", far))
         with RayCluster(three_nodes()) as second, pytest.raises(UserError, match="one at a time"):
-            second.submit(Task("0-0", tmp_path / "run", far))
-        wait_for(lambda: (report := first.report(0.1)) is not None and report.kind == "progress")
+            second.submit(Job("0-0", tmp_path / "run", far))
+        wait_for(lambda: isinstance(first.news(0.1), Progress))
         assert trainers("7-7")
     wait_for_the_end_of_the_connection()
     wait_for(lambda: not trainers("7-7"), 30)  # closing has ended it

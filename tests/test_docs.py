@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import ROOT, require
 from tests.helpers import run
 from workflow_rl.report.answer import FINALIST_COLUMNS, finalist_rows, sentences
+from workflow_rl.search.findings import SearchResult
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -216,7 +217,9 @@ def test_the_readme_shows_the_output_of_the_stored_default_search() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     stored = json.loads((ROOT / "benchmarks" / "results" / "search.json").read_text("utf-8"))["figures"]["bline"]
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in re.findall(r"^│.*│$", text, re.M)]
-    assert [row for row in rows if len(row) == 1 + len(FINALIST_COLUMNS)] == finalist_rows(stored)
+    assert [row for row in rows if len(row) == 1 + len(FINALIST_COLUMNS)] == finalist_rows(
+        SearchResult.from_json(stored).finalists
+    )
     run = re.findall(r"runs/\d+-\d+-search", text)[0]
     whole = stored | {
         "equal_to_best": ["one"] * stored["equal_to_best"],
@@ -224,4 +227,4 @@ def test_the_readme_shows_the_output_of_the_stored_default_search() -> None:
         "defender": stored["defender"] | {"policy": f"{run}/policy.safetensors"},
         "run": run,
     }
-    assert "\n".join(sentences(whole)) in text
+    assert "\n".join(sentences(SearchResult.from_json(whole))) in text

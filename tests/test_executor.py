@@ -20,11 +20,12 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run, read_events, read_result
-from workflow_rl.search.executor import Executor, Report, Task
+from workflow_rl.search.executor import Executor, Job, Machines, News, Progress, Restarted, Trained
 from workflow_rl.search.ray_executor import RayCluster
 from workflow_rl.search.remote_training import CHECKPOINT, DONE, ERROR, keep, pack, train_away
 from workflow_rl.search.worker import train_in
 from workflow_rl.search.worker_pool import WorkerPool
+from workflow_rl.training.events import WorkflowResult
 
 SMALL: dict[str, Any] = {
     "workflow": "user,enterprise,op_server,op_host,defender", "warm_start": str(DATA / "universal.safetensors"),
@@ -67,17 +68,17 @@ def config(values: dict[str, Any] = SMALL, seed: int = 0) -> TrainConfig:
     return make_config("workflow", **values, seed=seed)
 
 
-def until_done(executor: Executor, number: int, seconds: float = 120.0) -> tuple[dict[str, Any], list[Report]]:
+def until_done(executor: Executor, number: int, seconds: float = 120.0) -> tuple[dict[str, WorkflowResult], list[News]]:
     """Results by name, and everything that was reported."""
-    results, heard, end = dict[str, Any](), list[Report](), time.monotonic() + seconds
+    results, heard, end = dict[str, WorkflowResult](), list[News](), time.monotonic() + seconds
     while len(results) < number:
         assert time.monotonic() < end, f"waited in vain; heard {heard}"
-        report = executor.report(0.2)
-        if report is not None:
-            heard.append(report)
-            if report.kind == "done":
-                assert report.name not in results, "reported twice"
-                results[report.name] = report.value
+        news = executor.news(0.2)
+        if news is not None:
+            heard.append(news)
+            if isinstance(news, Trained):
+                assert news.name not in results, "reported twice"
+                results[news.name] = news.result
     return results, heard
 
 
@@ -96,21 +97,21 @@ def long_training(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def trainer_of(executor: Executor, name: str) -> int:
     """The process that trains ``name``."""
     if isinstance(executor, WorkerPool):
-        return next(w.process.pid for w in executor.workers if w.task is not None and w.task.name == name)
+        return next(w.process.pid for w in executor.workers if w.job is not None and w.job.name == name)
     return trainers(name)[0]
 
 
-def hear(executor: Executor, kind: str, seconds: float = 120.0) -> None:
+def hear(executor: Executor, kind: type[News], seconds: float = 120.0) -> None:
     """Waits for news of a kind."""
     end = time.monotonic() + seconds
-    while (report := executor.report(0.1)) is None or report.kind != kind:
+    while not isinstance(executor.news(0.1), kind):
         assert time.monotonic() < end, f"no {kind}"
 
 
-def until_there_is_a_checkpoint(executor: Executor, task: Task, seconds: float = 120.0) -> None:
+def until_there_is_a_checkpoint(executor: Executor, job: Job, seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
-    while not (task.path / "checkpoint.safetensors").exists():
-        executor.report(0.1)
+    while not (job.path / "checkpoint.safetensors").exists():
+        executor.news(0.1)
         assert time.monotonic() < end, "no checkpoint"
 
 
@@ -118,36 +119,36 @@ def until_there_is_a_checkpoint(executor: Executor, task: Task, seconds: float =
 def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing_after_a_failure_ends_the_others(
     executor: Executor, tmp_path: Path
 ) -> None:
-    tasks = [Task(f"{seed}-0", tmp_path / "run" / f"{seed}", config(seed=seed)) for seed in range(3)]
-    for task in tasks:
-        executor.submit(task)
+    jobs = [Job(f"{seed}-0", tmp_path / "run" / f"{seed}", config(seed=seed)) for seed in range(3)]
+    for job in jobs:
+        executor.submit(job)
     results, heard = until_done(executor, 3)
-    for seed, task in enumerate(tasks):
+    for seed, job in enumerate(jobs):
         here = tmp_path / "here" / f"{seed}"
-        assert (task.path / "policy.safetensors").read_bytes() == trained_here(here, task.config)
-        theirs, own = read_result(task.path) or {}, read_result(here) or {}
+        assert (job.path / "policy.safetensors").read_bytes() == trained_here(here, job.config)
+        theirs, own = read_result(job.path) or {}, read_result(here) or {}
         assert theirs | {"run": "", "seconds": 0} == own | {"run": "", "seconds": 0}
-        assert theirs["run"] == results[task.name]["run"] == str(task.path)
-        assert [e["update"] for e in read_events(task.path)] == [e["update"] for e in read_events(here)]
-        assert (task.path / "progress.csv").exists()
-        run = Run.open(task.path)  # nobody holds it any more
-        assert run.config == task.config
+        assert theirs["run"] == results[job.name].run == str(job.path)
+        assert [e["update"] for e in read_events(job.path)] == [e["update"] for e in read_events(here)]
+        assert (job.path / "progress.csv").exists()
+        run = Run.open(job.path)  # nobody holds it any more
+        assert run.config == job.config
         run.close()
-    assert {report.kind for report in heard} <= {"progress", "done", "machines"}
+    assert {type(news) for news in heard} <= {Progress, Trained, Machines}
     assert executor.room in (2, 3)
 
-    done = Task("3-0", tmp_path / "here" / "0", config())  # answered from its directory
+    done = Job("3-0", tmp_path / "here" / "0", config())  # answered from its directory
     before = {path.name: path.stat().st_mtime_ns for path in done.path.iterdir()}
     executor.submit(done)
     results, _ = until_done(executor, 1)
-    assert results["3-0"]["mean_return"] == (read_result(done.path) or {})["mean_return"]
+    assert results["3-0"].mean_return == (read_result(done.path) or {})["mean_return"]
     assert {path.name: path.stat().st_mtime_ns for path in done.path.iterdir()} == before
 
     far = LONG | {"max_episodes": 5000, "min_episodes": 5000}
-    executor.submit(Task("7-7", tmp_path / "far", config(far)))
-    hear(executor, "progress")
+    executor.submit(Job("7-7", tmp_path / "far", config(far)))
+    hear(executor, Progress)
     pid = trainer_of(executor, "7-7")
-    executor.submit(Task("4-0", tmp_path / "wrong", replace(config(), red_agent="bob")))
+    executor.submit(Job("4-0", tmp_path / "wrong", replace(config(), red_agent="bob")))
     with pytest.raises(UserError, match="bob"):  # what a user can mend is said in one sentence
         until_done(executor, 1)
     executor.close()
@@ -162,32 +163,32 @@ def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing
 def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoint(
     executor: Executor, long_training: bytes, tmp_path: Path
 ) -> None:
-    task = Task("0-0", tmp_path / "run", config(LONG))
-    executor.submit(task)
-    until_there_is_a_checkpoint(executor, task)
+    job = Job("0-0", tmp_path / "run", config(LONG))
+    executor.submit(job)
+    until_there_is_a_checkpoint(executor, job)
     os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
     _, heard = until_done(executor, 1)
-    restarts = [report for report in heard if report.kind == "restarted"]
-    assert [report.name for report in restarts] == ["0-0"]
-    updates = [event["update"] for event in read_events(task.path)]
+    restarts = [news for news in heard if isinstance(news, Restarted)]
+    assert [news.name for news in restarts] == ["0-0"]
+    updates = [event["update"] for event in read_events(job.path)]
     assert updates == list(range(1, len(updates) + 1))
-    assert (task.path / "policy.safetensors").read_bytes() == long_training
+    assert (job.path / "policy.safetensors").read_bytes() == long_training
 
 
 @pytest.mark.long
 def test_what_one_executor_left_unfinished_the_other_one_finishes(
     executor: Executor, connected: str, long_training: bytes, tmp_path: Path
 ) -> None:
-    task = Task("0-0", tmp_path / "run", config(LONG))
-    executor.submit(task)
-    until_there_is_a_checkpoint(executor, task)
+    job = Job("0-0", tmp_path / "run", config(LONG))
+    executor.submit(job)
+    until_there_is_a_checkpoint(executor, job)
     executor.close()
-    assert read_result(task.path) is None
+    assert read_result(job.path) is None
     other: Executor = RayCluster(connected) if isinstance(executor, WorkerPool) else WorkerPool(1, tmp_path / "log")
-    other.submit(task)
+    other.submit(job)
     until_done(other, 1)
     other.close()
-    assert (task.path / "policy.safetensors").read_bytes() == long_training
+    assert (job.path / "policy.safetensors").read_bytes() == long_training
 
 
 @pytest.mark.long
@@ -195,47 +196,48 @@ def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
     executor: Executor, tmp_path: Path
 ) -> None:
     far = LONG | {"max_episodes": 5000, "min_episodes": 5000, "checkpoint_updates": 5000}
-    executor.submit(Task("0-0", tmp_path / "run", config(far)))
+    executor.submit(Job("0-0", tmp_path / "run", config(far)))
     for death in range(3):
-        hear(executor, "progress")
+        hear(executor, Progress)
         os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
         if death < 2:
-            hear(executor, "restarted")
+            hear(executor, Restarted)
     with pytest.raises(UserError, match="3 times"):
         until_done(executor, 1)
 
 
 def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_travel_with_it(tmp_path: Path) -> None:
-    first = Task("0-0", tmp_path / "first", config())
+    first = Job("0-0", tmp_path / "first", config())
     trained_here(first.path, first.config)
-    task = Task("1-0", tmp_path / "run", replace(config(LONG), warm_start=str(first.path)))
-    whole = trained_here(tmp_path / "here", task.config)
-    parcel = pack(task, 0.0, 0.0)
+    job = Job("1-0", tmp_path / "run", replace(config(LONG), warm_start=str(first.path)))
+    whole = trained_here(tmp_path / "here", job.config)
+    parcel = pack(job, 0.0, 0.0)
     assert parcel is not None
     assert set(parcel.files) == {"config.json"}
     assert parcel.start == (first.path / "policy.safetensors").read_bytes()
     messages = train_away(parcel)
     for kind, value in messages:
         if kind == CHECKPOINT:
-            keep(task, kind, value)
+            keep(job, kind, value)
             break
     messages.close()  # type: ignore[attr-defined]
-    again = pack(task, 10.0, 10.0)
+    again = pack(job, 10.0, 10.0)
     assert again is not None
     assert set(again.files) == {"config.json", "events.jsonl", "checkpoint.safetensors"}
     *rest, (kind, value) = train_away(replace(again, checkpoint_seconds=0.0))
     sent = [files["checkpoint.safetensors"] for name, files in rest if name == CHECKPOINT]
     assert len({again.files["checkpoint.safetensors"], *sent}) == 1 + len(sent) > 2  # none that the driver has already
     assert kind == DONE
-    result = keep(task, kind, value)
-    assert result["run"] == str(task.path)
-    assert (task.path / "policy.safetensors").read_bytes() == whole
-    assert pack(task, 0.0, 0.0) is None
-    assert Run.open(task.path).config.warm_start == str(first.path)
+    result = keep(job, kind, value)
+    assert result is not None
+    assert result.run == str(job.path)
+    assert (job.path / "policy.safetensors").read_bytes() == whole
+    assert pack(job, 0.0, 0.0) is None
+    assert Run.open(job.path).config.warm_start == str(first.path)
 
 
 def test_a_node_with_another_source_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    parcel = pack(Task("0-0", tmp_path / "run", config()), 0.0, 0.0)
+    parcel = pack(Job("0-0", tmp_path / "run", config()), 0.0, 0.0)
     assert parcel is not None
     ((kind, value),) = train_away(replace(parcel, digest="another"))
     assert kind == ERROR

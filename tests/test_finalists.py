@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +17,15 @@ from workflow_rl.search.finalists import (
     choose_finalists,
     final_config,
     final_start,
-    finalists_event,
     finalists_in,
+    finalists_to_json,
     judge,
     reversals,
     settle,
 )
+from workflow_rl.search.findings import RankingRow, row_from_json
 from workflow_rl.search.ranking import Evaluated, Posterior
+from workflow_rl.training.events import WorkflowResult
 
 BEST = ("enterprise", "op_server", "user", "defender", "op_host")
 RIVAL = ("op_server", "user", "enterprise", "defender", "op_host")
@@ -37,15 +38,16 @@ def posterior() -> Posterior:
     return Posterior(ITEMS, evaluated(some_orders(20), 0.3))
 
 
-def trained(order: tuple[str, ...], returns: list[float], kept: float) -> list[dict[str, Any]]:
-    about = {"compliance": 0.99, "compliance_error": 0.001, "kept": kept, "repairs": 3.0, "idle_fixes": 2.0}
-    return [{"workflow": ",".join(order), "mean_return": value, "updates": 9} | about for value in returns]
+def trained(order: tuple[str, ...], returns: list[float], kept: float) -> list[WorkflowResult]:
+    about: dict[str, object] = {"workflow": ",".join(order), "updates": 9}
+    about |= {"compliance": 0.99, "compliance_error": 0.001, "kept": kept, "repairs": 3.0, "idle_fixes": 2.0}
+    return [row_from_json(WorkflowResult, about | {"mean_return": value}) for value in returns]
 
 
 def finished(short: list[float], long: list[float], pair: tuple[str, ...] = (), kept: float = 0.99) -> Finished:
     order = RIVAL if pair else BEST
     results = {1: trained(order, short, kept), 2: trained(order, long, kept)}
-    return Finished(Finalist(order, pair), results, {})
+    return Finished(Finalist(order, pair), results)
 
 
 def test_the_finalists_are_the_best_and_the_best_with_each_of_the_largest_priorities_reversed(
@@ -134,7 +136,7 @@ def test_an_effect_says_nothing_if_one_of_the_two_orders_was_not_kept(posterior:
     loose = finished([-19.5, -19.1], [-19.0, -18.8], PAIR, kept=0.9)
     verdict = judge([best, loose], posterior, 0.95)
     assert not verdict.pairs[0].matters
-    assert [row["followed"] for row in verdict.rows] == [True, False]
+    assert [row.followed for row in verdict.rows] == [True, False]
     assert verdict.best is best
 
 
@@ -160,7 +162,7 @@ def test_a_priority_is_worth_the_best_finalist_that_has_it_less_the_best_that_re
     every = []
     for order, (value, pair) in orders.items():
         results = {n: trained(order, [value - 0.1, value + 0.1], 0.99) for n in (1, 2)}
-        every.append(Finished(Finalist(order, pair), results, {}))
+        every.append(Finished(Finalist(order, pair), results))
     verdict = judge(every, posterior, 0.95)
     worth = {f"{pair.first} before {pair.second}": pair.effect for pair in verdict.pairs}
     assert worth == pytest.approx({"op_server before enterprise": 20.0, "enterprise before user": 6.0})
@@ -172,24 +174,27 @@ def test_with_one_training_of_each_the_noise_is_what_the_process_learned(posteri
     verdict = judge([finished([-14.4], [-13.8]), finished([-19.3], [-18.9], PAIR)], posterior, 0.95)
     noise = posterior.gp.training_noise
     assert verdict.pairs[0].standard_error == pytest.approx(noise * math.sqrt(2))
-    assert verdict.rows[0]["standard_error"] == pytest.approx(noise)
+    assert verdict.rows[0].standard_error == pytest.approx(noise)
 
 
 def test_workflows_with_all_priorities_that_matter_are_equal_to_the_best(posterior: Posterior) -> None:
     both = [finished([-14.5, -14.3], [-13.9, -13.7]), finished([-19.5, -19.1], [-19.0, -18.8], PAIR)]
     orders = [",".join(order) for order in some_orders(8)]
-    ranking = [{"workflow": order, "follows": i != 0, "equal_to_best": False} for i, order in enumerate(orders)]
-    found, _ = settle(posterior, ranking, both, 0.95)
-    assert found["best"] == ",".join(BEST)
+    rows = [{"workflow": order, "follows": i != 0, "equal_to_best": False} for i, order in enumerate(orders)]
+    found, winner = settle(posterior, [row_from_json(RankingRow, row) for row in rows], both, 0.95)
+    assert winner is both[0]
+    assert found.best == ",".join(BEST)
     good = [order for order in orders[1:] if order.index("enterprise") < order.index("user")]
-    assert found["equal_to_best"] == good
-    assert sum(pair["matters"] for pair in found["pair_weights"]) == 1
-    assert len(found["pair_weights"]) == 10
+    assert found.equal_to_best == good
+    assert sum(pair.matters for pair in found.pair_weights) == 1
+    assert len(found.pair_weights) == 10
 
 
 def test_a_choice_can_be_read_from_the_log_and_a_damaged_one_is_none() -> None:
     chosen = [Finalist(BEST), Finalist(RIVAL, PAIR)]
-    assert finalists_in([{"kind": "suggestion"}, finalists_event(chosen)]) == chosen
+    assert (
+        finalists_in([{"kind": "suggestion"}, {"kind": "finalists", "finalists": finalists_to_json(chosen)}]) == chosen
+    )
     assert finalists_in([{"kind": "suggestion"}]) == []
     for damaged in (
         {"kind": "finalists"},

@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,26 @@ from benchmarks.cluster_model import Cluster, Costs, Work
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import Run, read_events
 from workflow_rl.search import workflow_search
-from workflow_rl.search.executor import Executor, Report, Task
+from workflow_rl.search.events import SearchEvent, Suggested
+from workflow_rl.search.executor import Executor, Job, Trained
 from workflow_rl.search.strategies import make_search
 from workflow_rl.search.workflow_search import WorkflowSearch
+from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import unit_types
 
 SMALL: dict[str, Any] = {"n_workflows": 30, "replicates": 5, "warm_start": "none", "finish": False}
 
 
-def made_up(task: Task) -> dict[str, Any]:
+def made_up(job: Job) -> WorkflowResult:
     """The result of a training: like genuine ones a function of workflow and seed. Nothing is followed, none best."""
-    rng = random.Random(f"{task.config.workflow} {task.config.seed}")
-    value = -20.0 - 4.0 * (task.config.workflow.index("user") < task.config.workflow.index("enterprise"))
-    return dict.fromkeys(workflow_search.RESULT_KEYS) | {
-        "workflow": task.config.workflow, "mean_return": value + rng.gauss(0.0, 0.3), "standard_error": 0.2,
-        "followed": False, "compliance": 0.5, "compliance_error": 0.1, "kept": 0.25, "repairs": 10.0,
-        "idle_fixes": 3.0, "updates": 5, "episodes": 1000, "stop_reason": "max_episodes", "seconds": 0.01,
-    }  # fmt: skip
+    rng = random.Random(f"{job.config.workflow} {job.config.seed}")
+    value = -20.0 - 4.0 * (job.config.workflow.index("user") < job.config.workflow.index("enterprise"))
+    return WorkflowResult(
+        workflow=job.config.workflow, mean_return=value + rng.gauss(0.0, 0.3), standard_error=0.2, followed=False,
+        compliance=0.5, compliance_error=0.1, kept=0.25, repairs=10.0, idle_fixes=3.0, updates=5, episodes=1000,
+        stop_reason="max_episodes", seconds=0.01, run="", greedy_compliance=None, greedy_mean_return=value,
+        worst_compliance=None, worst_kept=None, red_agent="bline", edition="current", seed=0,
+    )  # fmt: skip
 
 
 class Machines(Executor):
@@ -41,7 +44,7 @@ class Machines(Executor):
 
     def __init__(self, room: int, choose: Callable[[Machines], str | None]) -> None:
         self.n, self.choose = room, choose
-        self.tasks: dict[str, Task] = {}
+        self.jobs: dict[str, Job] = {}
         self.trained = list[str]()
         self.most = self.idle = 0
 
@@ -49,12 +52,12 @@ class Machines(Executor):
     def room(self) -> int:
         return self.n
 
-    def submit(self, task: Task) -> None:
-        assert task.name not in self.tasks
-        self.tasks[task.name] = task
-        self.most = max(self.most, len(self.tasks))
+    def submit(self, job: Job) -> None:
+        assert job.name not in self.jobs
+        self.jobs[job.name] = job
+        self.most = max(self.most, len(self.jobs))
 
-    def report(self, timeout: float) -> Report | None:
+    def news(self, timeout: float) -> Trained | None:
         assert timeout > 0
         name = self.choose(self)
         self.idle = 0 if name else self.idle + 1
@@ -62,19 +65,19 @@ class Machines(Executor):
         if not name:
             time.sleep(0.002)
             return None
-        task = self.tasks.pop(name)
-        if not task.path.exists():  # else it is done, as after a resume
+        job = self.jobs.pop(name)
+        if not job.path.exists():  # else it is done, as after a resume
             self.trained.append(name)
-            task.path.mkdir(parents=True)
-            (task.path / "result.json").write_text(json.dumps(made_up(task)), "utf-8")
-        return Report(name, "done", made_up(task))
+            job.path.mkdir(parents=True)
+            (job.path / "result.json").write_text(json.dumps(asdict(made_up(job))), "utf-8")
+        return Trained(name, made_up(job))
 
     def close(self) -> None:
-        self.tasks.clear()
+        self.jobs.clear()
 
 
 def first(machines: Machines) -> str:
-    return next(iter(machines.tasks))
+    return next(iter(machines.jobs))
 
 
 def search(path: Path, machines: Machines, **values: Any) -> list[dict[str, Any]]:
@@ -85,7 +88,7 @@ def search(path: Path, machines: Machines, **values: Any) -> list[dict[str, Any]
         result = WorkflowSearch(run, machines).go()
     finally:
         run.close()
-    assert result["evaluations"] == config.n_workflows
+    assert result.evaluations == config.n_workflows
     return [{name: value for name, value in event.items() if name != "seconds"} for event in read_events(path)]
 
 
@@ -116,7 +119,7 @@ def test_more_room_brings_more_suggestions_and_less_room_fewer(tmp_path: Path) -
     def choose(machines: Machines) -> str:
         done = len(seen)
         machines.n = 40 if 25 <= done < 75 else 10
-        seen.append((machines.n, len({name.split("-")[0] for name in machines.tasks})))
+        seen.append((machines.n, len({name.split("-")[0] for name in machines.jobs})))
         return first(machines)
 
     events = search(tmp_path / "run", Machines(10, choose))
@@ -128,7 +131,7 @@ def test_more_room_brings_more_suggestions_and_less_room_fewer(tmp_path: Path) -
 def test_the_sequence_in_which_trainings_end_does_not_matter_while_the_room_stays(tmp_path: Path) -> None:
     def anyhow(seed: int) -> Callable[[Machines], str]:
         rng = random.Random(seed)
-        return lambda machines: rng.choice(list(machines.tasks))
+        return lambda machines: rng.choice(list(machines.jobs))
 
     runs = [search(tmp_path / f"{seed}", Machines(20, anyhow(seed))) for seed in range(2)]
     assert runs[0] == runs[1]
@@ -142,7 +145,7 @@ def test_an_evaluation_that_takes_long_is_overtaken_and_counted_once_when_it_is_
     monkeypatch.setattr(workflow_search, "LATE_SECONDS", 0.05)
 
     def choose(machines: Machines) -> str | None:
-        others = [name for name in machines.tasks if not name.startswith("3-")]
+        others = [name for name in machines.jobs if not name.startswith("3-")]
         done = {event["index"] for event in read_events(tmp_path / "run") if event["kind"] == "evaluation"}
         return others[0] if others else first(machines) if len(done) >= 15 else None
 
@@ -164,7 +167,7 @@ def test_with_a_fixed_number_under_way_a_late_evaluation_is_waited_for(
     patience = iter(range(10**6))
 
     def choose(machines: Machines) -> str | None:
-        others = [name for name in machines.tasks if not name.startswith("3-")]
+        others = [name for name in machines.jobs if not name.startswith("3-")]
         return others[0] if others else first(machines) if next(patience) > 20 else None
 
     events = search(tmp_path / "run", Machines(10, choose), in_flight=3)
@@ -200,7 +203,7 @@ def test_a_search_that_was_overtaken_can_be_resumed(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(workflow_search, "LATE_SECONDS", 0.0)
 
     def choose(machines: Machines) -> str | None:
-        others = [name for name in machines.tasks if not name.startswith("3-")]
+        others = [name for name in machines.jobs if not name.startswith("3-")]
         if machines.idle > 100:
             raise KeyboardInterrupt
         return others[0] if others else None
@@ -221,8 +224,8 @@ def test_a_search_that_was_overtaken_can_be_resumed(tmp_path: Path, monkeypatch:
 
 
 def test_a_round_that_is_interrupted_is_the_same_round_after_a_resume(tmp_path: Path) -> None:
-    def interrupt(event: dict[str, Any]) -> None:
-        if event["kind"] == "suggestion" and event["index"] == 33:
+    def interrupt(event: SearchEvent) -> None:
+        if isinstance(event.what, Suggested) and event.what.index == 33:
             raise KeyboardInterrupt
 
     whole = search(tmp_path / "whole", Machines(9, first), n_workflows=50, in_flight=32)

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import zipfile
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,16 +21,18 @@ from benchmarks.pictures import figures_of_the_stored_run
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
-from workflow_rl.config import config_to_json
 from workflow_rl.presets import make_search_config
 from workflow_rl.report.arrows import arrows
 from workflow_rl.report.build import answer, gather, write_report
 from workflow_rl.report.compare import compared, row_of
 from workflow_rl.report.figures import BLUE, GREY, figures
 from workflow_rl.report.paper import tables, write_figures
-from workflow_rl.report.run_data import command_of, report_data
+from workflow_rl.report.run_data import report_data
+from workflow_rl.report.run_types import RunData, command_of
 from workflow_rl.report.sections import page
 from workflow_rl.runs import Run, read_config, read_search_config
+from workflow_rl.search.findings import PairEffect
+from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import Workflow, all_workflows
 
 EXAMPLE = ROOT / "docs" / "example-run.zip"
@@ -47,7 +50,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def data(example: Path) -> dict[str, Any]:
+def data(example: Path) -> RunData:
     return gather(example)
 
 
@@ -114,13 +117,13 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_the_ranking_is_that_of_the_search_and_its_figure_shows_it(
-    data: dict[str, Any], stored: dict[str, Any], settings: dict[str, Any]
+    data: RunData, stored: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     names = ("workflow", "mean_return", "standard_error", *OBEDIENCE, "visits", "follows", "equal_to_best")
-    for ours, theirs in zip(data["ranking"], stored["ranking"], strict=True):
+    for ours, theirs in zip(data.ranking, stored["ranking"], strict=True):
         for name in names:
             same = pytest.approx(theirs[name], rel=1e-6) if isinstance(theirs[name], float) else theirs[name]
-            assert ours[name] == same, name
+            assert getattr(ours, name) == same, name
     figure = figures(data)["ranking"]["data"][0]
     assert figure["y"][::-1] == [row["workflow"] for row in stored["ranking"]]
     np.testing.assert_allclose(figure["x"][::-1], [row["mean_return"] for row in stored["ranking"]], rtol=1e-6)
@@ -134,31 +137,31 @@ def test_the_ranking_is_that_of_the_search_and_its_figure_shows_it(
     np.testing.assert_allclose([shown[:2] for shown in figure["customdata"][::-1]], kept, rtol=1e-6)
 
 
-def test_how_a_workflow_was_kept_is_pooled_over_all_its_trainings(data: dict[str, Any], example: Path) -> None:
+def test_how_a_workflow_was_kept_is_pooled_over_all_its_trainings(data: RunData, example: Path) -> None:
     results = raw_results(example).values()
-    assert any(row["visits"] > 1 for row in data["ranking"])
-    for row in data["ranking"]:
-        own = [one for one in results if one["workflow"] == row["workflow"]]
-        assert len(own) == 2 * row["visits"]
+    assert any(row.visits > 1 for row in data.ranking)
+    for row in data.ranking:
+        own = [one for one in results if one["workflow"] == row.workflow]
+        assert len(own) == 2 * row.visits
         wanted = pooled(own)
-        assert {name: row[name] for name in OBEDIENCE} == pytest.approx(wanted)
-        assert row["follows"] == (min(wanted["compliance"], wanted["kept"]) >= 0.95 and wanted["repairs"] >= 0.5)
+        assert {name: getattr(row, name) for name in OBEDIENCE} == pytest.approx(wanted)
+        assert row.follows == (min(wanted["compliance"], wanted["kept"]) >= 0.95 and wanted["repairs"] >= 0.5)
 
 
-def test_the_pairs_are_those_of_the_search(data: dict[str, Any], stored: dict[str, Any]) -> None:
+def test_the_pairs_are_those_of_the_search(data: RunData, stored: dict[str, Any]) -> None:
     pairs = stored["pair_weights"]
     figure = figures(data)["pairs"]["data"][0]
     assert figure["y"][::-1] == [f"{pair['first']} before {pair['second']}" for pair in pairs]
     np.testing.assert_allclose(figure["x"][::-1], [pair["effect"] for pair in pairs], rtol=1e-6)
     assert figure["marker"]["color"][::-1] == [BLUE if pair["matters"] else GREY for pair in pairs]
-    for ours, theirs in zip(data["pairs"], pairs, strict=True):
+    for ours, theirs in zip(data.pair_weights, pairs, strict=True):
         exact = {name: value for name, value in theirs.items() if not isinstance(value, float)}
-        assert {name: ours[name] for name in exact} == exact
+        assert {name: getattr(ours, name) for name in exact} == exact
         rest = {name: value for name, value in theirs.items() if isinstance(value, float)}
-        assert {name: ours[name] for name in rest} == pytest.approx(rest, rel=1e-4, abs=1e-6)
+        assert {name: getattr(ours, name) for name in rest} == pytest.approx(rest, rel=1e-4, abs=1e-6)
 
 
-def test_the_progress_shows_suggestions_and_findings_of_the_events(data: dict[str, Any], example: Path) -> None:
+def test_the_progress_shows_suggestions_and_findings_of_the_events(data: RunData, example: Path) -> None:
     events = [json.loads(line) for line in (example / "events.jsonl").read_text("utf-8").splitlines()]
     suggested = [event for event in events if event["kind"] == "suggestion"]
     found = [event for event in events if event["kind"] == "evaluation"]
@@ -173,7 +176,7 @@ def test_the_progress_shows_suggestions_and_findings_of_the_events(data: dict[st
     np.testing.assert_allclose(traces["best so far"]["y"], best)
 
 
-def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: dict[str, Any]) -> None:
+def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: RunData) -> None:
     every, seen = figures(data)["map"]["data"]
     assert len(every["text"]) == 120
     plane = np.stack([every["x"], every["y"]], axis=1)
@@ -187,12 +190,12 @@ def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: dict[
     numbers = sorted(int(number) for text in seen["text"] for number in text.split(","))
     assert numbers == list(range(1, 21))
     at = {name: (x, y) for name, x, y in zip(every["text"], every["x"], every["y"], strict=True)}
-    first = data["evaluations"][0]["workflow"]
+    first = data.evaluations[0].workflow
     assert (seen["x"][0], seen["y"][0]) == at[first]
 
 
 @pytest.mark.parametrize("curve", ["return", "compliance", "entropy"])
-def test_the_curves_are_the_events_of_the_trainings(data: dict[str, Any], example: Path, curve: str) -> None:
+def test_the_curves_are_the_events_of_the_trainings(data: RunData, example: Path, curve: str) -> None:
     raw = raw_trainings(example)
     traces = figures(data)[f"curve-{curve}"]["data"]
     assert len(traces) == len(raw) == 20 * 2
@@ -201,7 +204,7 @@ def test_the_curves_are_the_events_of_the_trainings(data: dict[str, Any], exampl
         assert trace["y"] == [event[curve] for event in events]
 
 
-def test_the_violations_are_those_of_all_batches(data: dict[str, Any], example: Path) -> None:
+def test_the_violations_are_those_of_all_batches(data: RunData, example: Path) -> None:
     counts: dict[tuple[str, str], int] = {}
     total = 0
     for events in raw_trainings(example).values():
@@ -222,91 +225,89 @@ def test_the_violations_are_those_of_all_batches(data: dict[str, Any], example: 
     assert sum(shown.values()) == total
 
 
-def test_time_and_throughput_are_those_of_the_trainings(
-    data: dict[str, Any], example: Path, stored: dict[str, Any]
-) -> None:
+def test_time_and_throughput_are_those_of_the_trainings(data: RunData, example: Path, stored: dict[str, Any]) -> None:
     events = [event for kind in KINDS for one in raw_trainings(example, kind).values() for event in one]
-    assert data["time"]["collect"] == pytest.approx(sum(event["seconds_collect"] for event in events))
-    assert data["time"]["update"] == pytest.approx(sum(event["seconds_update"] for event in events))
-    assert data["time"]["transitions"] == len(events) * 20_000 == stored["transitions"]
+    assert data.time.collect == pytest.approx(sum(event["seconds_collect"] for event in events))
+    assert data.time.update == pytest.approx(sum(event["seconds_update"] for event in events))
+    assert data.time.transitions == len(events) * 20_000 == stored["transitions"]
     assert len(events) == 2 * 30 + 20 * 2 * 50 + 3 * 2 * (350 + 700)
 
 
-def test_evaluations_are_the_means_of_their_trainings(data: dict[str, Any], example: Path) -> None:
+def test_evaluations_are_the_means_of_their_trainings(data: RunData, example: Path) -> None:
     results = raw_results(example)
-    for row in data["evaluations"]:
-        own = [results[f"{row['index']:03d}-{replicate}"] for replicate in range(2)]
-        assert row["mean_return"] == pytest.approx(np.mean([one["mean_return"] for one in own]))
-        assert {name: row[name] for name in OBEDIENCE} == pytest.approx(pooled(own))
-        assert {one["workflow"] for one in own} == {row["workflow"]}
-    assert len(data["evaluations"]) * 2 == len(results)
+    for row in data.evaluations:
+        own = [results[f"{row.index:03d}-{replicate}"] for replicate in range(2)]
+        assert row.mean_return == pytest.approx(np.mean([one["mean_return"] for one in own]))
+        assert {name: getattr(row, name) for name in OBEDIENCE} == pytest.approx(pooled(own))
+        assert {one["workflow"] for one in own} == {row.workflow}
+    assert len(data.evaluations) * 2 == len(results)
 
 
 def test_the_finalists_are_the_means_over_their_trainings(
-    data: dict[str, Any], example: Path, stored: dict[str, Any], settings: dict[str, Any]
+    data: RunData, example: Path, stored: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     results, numbers = raw_results(example, "finals"), range(settings["finalists"])
     assert set(results) == {f"{k}-{r}-{n}" for k in numbers for r in (0, 1) for n in (1, 2)}
     own = {(k, n): [results[f"{k}-{r}-{n}"] for r in (0, 1)] for k in numbers for n in (1, 2)}
     returns = {place: [one["mean_return"] for one in trained] for place, trained in own.items()}
     noise = np.sqrt(np.mean([(a - b) ** 2 / 2 for a, b in returns.values()]))  # of one training
-    rows = {row["workflow"]: row for row in data["finalists"]}
+    rows = {row.workflow: row for row in data.finalists}
     finalists = [own[k, 1][0]["workflow"] for k in numbers]
     assert set(rows) == set(finalists)
     for k, workflow in enumerate(finalists):
         row, kept = rows[workflow], pooled(own[k, 2])
         assert {one["workflow"] for n in (1, 2) for one in own[k, n]} == {workflow}
-        assert row["mean_return"] == pytest.approx(np.mean(returns[k, 2]))
-        assert row["half_as_long"] == pytest.approx(np.mean(returns[k, 1]))
-        assert row["standard_error"] == pytest.approx(noise / np.sqrt(2))
-        assert {name: row[name] for name in OBEDIENCE} == pytest.approx(kept)
-        assert row["followed"] == (min(kept["compliance"], kept["kept"]) >= 0.95 and kept["repairs"] >= 0.5)
-        assert row["updates"] == own[k, 2][0]["updates"] == 2 * own[k, 1][0]["updates"]
-    followed = [row for row in data["finalists"] if row["followed"]]
-    assert [row["mean_return"] for row in followed] == sorted((row["mean_return"] for row in followed), reverse=True)
-    assert data["finalists"][: len(followed)] == followed
-    assert data["best"] == followed[0]["workflow"] == stored["best"]
-    for ours, theirs in zip(data["finalists"], stored["finalists"], strict=True):
-        assert ours == pytest.approx(theirs)
+        assert row.mean_return == pytest.approx(np.mean(returns[k, 2]))
+        assert row.half_as_long == pytest.approx(np.mean(returns[k, 1]))
+        assert row.standard_error == pytest.approx(noise / np.sqrt(2))
+        assert {name: getattr(row, name) for name in OBEDIENCE} == pytest.approx(kept)
+        assert row.followed == (min(kept["compliance"], kept["kept"]) >= 0.95 and kept["repairs"] >= 0.5)
+        assert row.updates == own[k, 2][0]["updates"] == 2 * own[k, 1][0]["updates"]
+    followed = [row for row in data.finalists if row.followed]
+    assert [row.mean_return for row in followed] == sorted((row.mean_return for row in followed), reverse=True)
+    assert data.finalists[: len(followed)] == followed
+    assert data.best == followed[0].workflow == stored["best"]
+    for ours, theirs in zip(data.finalists, stored["finalists"], strict=True):
+        assert asdict(ours) == pytest.approx(theirs)
 
 
 def test_what_a_priority_is_worth_is_the_difference_between_two_finalists(
-    data: dict[str, Any], example: Path, stored: dict[str, Any], settings: dict[str, Any]
+    data: RunData, example: Path, stored: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     results, numbers = raw_results(example, "finals"), range(settings["finalists"])
     first = results["0-0-1"]["workflow"].split(",")  # the best of the short trainings
-    assert ",".join(first) == data["ranking"][0]["workflow"]
+    assert ",".join(first) == data.ranking[0].workflow
     returns = {(k, n): [results[f"{k}-{r}-{n}"]["mean_return"] for r in (0, 1)] for k in numbers for n in (1, 2)}
     error = np.sqrt(np.mean([np.var(both, ddof=1) for both in returns.values()]))  # of the difference of two means of 2
     clear = 2.969 * error  # Student's 98.75 % with 6 degrees of freedom: two comparisons together
     for k in numbers[1:]:
         rival = results[f"{k}-0-1"]["workflow"].split(",")
         short, long = (np.mean(returns[0, n]) - np.mean(returns[k, n]) for n in (1, 2))
-        (pair,) = [pair for pair in data["pairs"] if pair["rival"] == ",".join(rival)]
-        before, after = (pair["first"], pair["second"]) if long >= 0 else (pair["second"], pair["first"])
+        (pair,) = [pair for pair in data.pair_weights if pair.rival == ",".join(rival)]
+        before, after = (pair.first, pair.second) if long >= 0 else (pair.second, pair.first)
         assert first.index(before) < first.index(after)
         assert rival.index(before) > rival.index(after)
-        (row,) = [row for row in data["finalists"] if row["workflow"] == ",".join(rival)]
-        assert row["reverses"] == f"{before} before {after}"
-        assert pair["effect"] == pytest.approx(abs(long))
-        assert pair["half_as_long"] == pytest.approx(short if long >= 0 else -short)
-        assert pair["standard_error"] == pytest.approx(error)
+        (row,) = [row for row in data.finalists if row.workflow == ",".join(rival)]
+        assert row.reverses == f"{before} before {after}"
+        assert pair.effect == pytest.approx(abs(long))
+        assert pair.half_as_long == pytest.approx(short if long >= 0 else -short)
+        assert pair.standard_error == pytest.approx(error)
         stays = min(abs(short), abs(long)) > clear and short * long > 0 and abs(long) >= abs(short) / 2
-        assert pair["matters"] == stays  # all finalists are followed
-    assert all(row["followed"] for row in data["finalists"])
-    others = [pair for pair in data["pairs"] if not pair["rival"]]
+        assert pair.matters == stays  # all finalists are followed
+    assert all(row.followed for row in data.finalists)
+    others = [pair for pair in data.pair_weights if not pair.rival]
     assert len(others) == 10 - len(numbers[1:])
-    assert not any(pair["matters"] or pair["half_as_long"] is not None for pair in others)
-    matter = [(pair["first"], pair["second"]) for pair in data["pairs"] if pair["matters"]]
+    assert not any(pair.matters or pair.half_as_long is not None for pair in others)
+    matter = [(pair.first, pair.second) for pair in data.pair_weights if pair.matters]
     assert matter == [("enterprise", "user")]
     orders = [row["workflow"] for row in stored["ranking"]]
-    assert data["equal_to_best"] == [one for one in orders if one.index("enterprise") < one.index("user")]
-    assert data["equal_to_best"] == stored["equal_to_best"]
+    assert data.equal_to_best == [one for one in orders if one.index("enterprise") < one.index("user")]
+    assert data.equal_to_best == stored["equal_to_best"]
 
 
 def test_the_answer_shows_an_arrow_for_each_priority_that_matters_with_its_worth() -> None:
-    def pair(first: str, second: str, effect: float, matters: bool) -> dict[str, Any]:
-        return {"first": first, "second": second, "effect": effect, "matters": matters}
+    def pair(first: str, second: str, effect: float, matters: bool) -> PairEffect:
+        return PairEffect(first, second, effect, 0.1, 0.2, 1.0, matters)
 
     pairs = [
         pair("op_server", "enterprise", 19.3, True), pair("op_server", "user", 12.9, True),
@@ -324,7 +325,7 @@ def test_the_answer_shows_an_arrow_for_each_priority_that_matters_with_its_worth
     assert arrows(pairs, "defender,op_server,enterprise,user,op_host", 5) == ""  # as the words: too few evaluations
 
 
-def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: dict[str, Any], example: Path) -> None:
+def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: RunData, example: Path) -> None:
     raw, results = raw_trainings(example, "finals"), raw_results(example, "finals")
     traces = figures(data)["finals"]["data"]
     for trace, (name, events) in zip(traces, raw.items(), strict=True):
@@ -333,10 +334,10 @@ def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: dic
         assert trace["name"] == results[name]["workflow"]
         assert f"final {name}, update" in trace["hovertemplate"]
     colours = {(trace["name"], trace["line"]["color"]) for trace in traces}
-    assert len(colours) == len(data["finalists"])  # one each
+    assert len(colours) == len(data.finalists)  # one each
 
 
-def test_the_page_shows_the_finalists_before_the_ranking(data: dict[str, Any], stored: dict[str, Any]) -> None:
+def test_the_page_shows_the_finalists_before_the_ranking(data: RunData, stored: dict[str, Any]) -> None:
     text = page(data, answer(data))
     heading, *rows = cells(section(text, "finalists"))
     assert heading == [
@@ -349,18 +350,18 @@ def test_the_page_shows_the_finalists_before_the_ranking(data: dict[str, Any], s
         ]  # fmt: skip
     assert 'id="plot-finals"' in section(text, "finalists")
     assert "Evaluated workflows, short trainings" in section(text, "ranking")
-    not_followed = data["finalists"][0] | {"followed": False, "reverses": "a before b"}
-    shown = section(page(data | {"finalists": [not_followed]}, []), "finalists")
+    not_followed = replace(data.finalists[0], followed=False, reverses="a before b")
+    shown = section(page(replace(data, finalists=[not_followed]), []), "finalists")
     assert cells(shown)[1][-1] == "a before b (NOT followed)"
 
 
-def test_the_table_of_all_workflows_has_what_the_process_expects(data: dict[str, Any]) -> None:
-    assert {row["workflow"] for row in data["predictions"]} == {str(workflow) for workflow in all_workflows()}
-    expected = {row["workflow"]: row["mean"] for row in data["predictions"]}
-    assert all(row["mean_return"] == pytest.approx(expected[row["workflow"]]) for row in data["ranking"])
+def test_the_table_of_all_workflows_has_what_the_process_expects(data: RunData) -> None:
+    assert {row.workflow for row in data.predictions} == {str(workflow) for workflow in all_workflows()}
+    expected = {row.workflow: row.mean for row in data.predictions}
+    assert all(row.mean_return == pytest.approx(expected[row.workflow]) for row in data.ranking)
 
 
-def test_plotly_accepts_every_figure(data: dict[str, Any]) -> None:
+def test_plotly_accepts_every_figure(data: RunData) -> None:
     drawn = figures(data)
     curves = {"curve-return", "curve-compliance", "curve-entropy", "finals"}
     assert set(drawn) == {"ranking", "pairs", "progress", "map", "violations"} | curves
@@ -403,17 +404,17 @@ def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(
 
 
 @pytest.mark.parametrize("why", ["median", "best", "worst"])
-def test_watch_shows_the_episode_that_the_report_calls_so(data: dict[str, Any], example: Path, why: str) -> None:
+def test_watch_shows_the_episode_that_the_report_calls_so(data: RunData, example: Path, why: str) -> None:
     for red in ("bline", "meander"):
-        (told,) = [story for story in data["stories"] if (story["red_agent"], story["why"]) == (red, why)]
+        (told,) = [story for story in data.stories if (story["red_agent"], story["why"]) == (red, why)]
         watched = run_json("watch", example, "--episode", why, "--red-agent", red)
         assert watched["frames"] == told["frames"]
 
 
-def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: dict[str, Any]) -> None:
+def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: RunData) -> None:
     _, *rows = cells(section(page(data, []), "replay"))
     judged = set()
-    for row, story in zip(rows, data["stories"], strict=True):
+    for row, story in zip(rows, data.stories, strict=True):
         verdicts = [frame["fix"]["verdict"] for frame in story["frames"] if frame["fix"]]
         judged |= set(verdicts)
         assert row[:2] == [story["red_agent"], story["why"]]
@@ -448,7 +449,7 @@ def test_hostile_names_stay_text(example: Path, tmp_path: Path) -> None:
 
 def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_path: Path) -> None:
     killed = unpack(tmp_path / "killed")
-    assert report_data(killed)["time"]["transitions"] == 8360 * 20_000
+    assert report_data(killed).time.transitions == 8360 * 20_000
     for name in ("result.json", "policy.safetensors", "finalists.csv"):
         (killed / name).unlink()
     shutil.rmtree(killed / "finals")
@@ -464,9 +465,9 @@ def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_p
     assert "1 damaged lines of its files were left out." in text
     assert "There is no trained policy to evaluate yet." in text
     found = report_data(killed)
-    assert len(found["evaluations"]) == 10
-    assert found["time"]["transitions"] == (8360 - 3 * 2 * (350 + 700)) * 20_000
-    assert (found["finalists"], found["problem"]) == ([], "")
+    assert len(found.evaluations) == 10
+    assert found.time.transitions == (8360 - 3 * 2 * (350 + 700)) * 20_000
+    assert (found.finalists, found.problem) == ([], "")
 
 
 def test_a_search_that_was_killed_among_its_finals_shows_its_ranking(tmp_path: Path) -> None:
@@ -475,9 +476,9 @@ def test_a_search_that_was_killed_among_its_finals_shows_its_ranking(tmp_path: P
         (killed / name).unlink()
     (killed / "finals" / "2-1-2" / "result.json").unlink()
     found = report_data(killed)
-    assert found["best"] == found["ranking"][0]["workflow"]
-    assert found["equal_to_best"] == [row["workflow"] for row in found["ranking"] if row["equal_to_best"]]
-    assert found["time"]["transitions"] == 8360 * 20_000  # also of the finals, which are lost to the page only
+    assert found.best == found.ranking[0].workflow
+    assert found.equal_to_best == [row.workflow for row in found.ranking if row.equal_to_best]
+    assert found.time.transitions == 8360 * 20_000  # also of the finals, which are lost to the page only
     text = Path(write_report([killed])["report"]).read_text("utf-8")
     assert "This run is not finished (interrupted): 20 of 20 evaluations done so far." in text
     assert '<section id="finalists">' not in text
@@ -502,13 +503,13 @@ def test_a_finished_search_whose_finals_are_missing_says_so(tmp_path: Path, miss
     else:
         spoil_json(one / "result.json", workflow="user,op_host,op_server,enterprise,defender")
     found = report_data(lost)
-    assert found["problem"] == "The finalists cannot be used: files of their trainings are missing or damaged."
-    assert found["damaged_lines"] == (missing == "number")
-    assert (found["state"], found["finalists"]) == ("finished", [])
-    assert found["best"] == found["ranking"][0]["workflow"]
-    assert all(pair["half_as_long"] is None and pair["rival"] == "" for pair in found["pairs"])
+    assert found.problem == "The finalists cannot be used: files of their trainings are missing or damaged."
+    assert found.damaged_lines == (missing == "number")
+    assert (found.state, found.finalists) == ("finished", [])
+    assert found.best == found.ranking[0].workflow
+    assert all(pair.half_as_long is None and pair.rival == "" for pair in found.pair_weights)
     text = Path(write_report([lost])["report"]).read_text("utf-8")
-    assert found["problem"] in section(text, "answer")
+    assert found.problem in section(text, "answer")
     assert '<section id="finalists">' not in text
     assert 'id="plot-finals"' not in text
     assert ", short trainings" not in section(text, "ranking")
@@ -520,11 +521,11 @@ def test_a_search_that_was_told_to_finish_nobody_lacks_nothing(tmp_path: Path) -
     about = json.loads((plain / "config.json").read_text("utf-8"))
     about["config"]["finish"] = False
     (plain / "config.json").write_text(json.dumps(about), "utf-8")
-    best = report_data(plain)["ranking"][0]["workflow"]
+    best = report_data(plain).ranking[0].workflow
     spoil_json(plain / "result.json", finalists=[], best=best)
     found = report_data(plain)
-    assert (found["problem"], found["finalists"], found["best"]) == ("", [], best)
-    assert found["command"] == "workflow-rl search --no-finish"
+    assert (found.problem, found.finalists, found.best) == ("", [], best)
+    assert found.command == "workflow-rl search --no-finish"
 
 
 def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: Path) -> None:
@@ -537,7 +538,7 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
     text = Path(write_report([single])["report"]).read_text("utf-8")
-    assert "1 evaluations are too few to tell workflows apart." in text
+    assert "1 evaluations are too few to compare workflows." in text
     assert "Which priorities matter can be said after" in text
 
 
@@ -549,16 +550,16 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
         for path in (missed / kind).glob("*/result.json"):
             spoil_json(path, **{name: value})
     found = report_data(missed)
-    assert not any(row["follows"] for row in found["ranking"])
-    assert [row["followed"] for row in found["finalists"]] == [False] * 3
-    assert (found["best"], found["equal_to_best"]) == (None, [])
-    assert not any(pair["matters"] for pair in found["pairs"])
-    assert row_of(missed)["mean_return"] is None
+    assert not any(row.follows for row in found.ranking)
+    assert [row.followed for row in found.finalists] == [False] * 3
+    assert (found.best, found.equal_to_best) == (None, [])
+    assert not any(pair.matters for pair in found.pair_weights)
+    assert row_of(missed).mean_return is None
     lines = answer(found)
     assert "No finalist is followed as the threshold asks; there is no best one." in lines
     text = Path(write_report([missed])["report"]).read_text("utf-8")
     assert "there is no best one" in text
-    assert text.count("not followed") >= len(found["ranking"])
+    assert text.count("not followed") >= len(found.ranking)
     assert section(text, "finalists").count("(NOT followed)") == 3
 
 
@@ -568,9 +569,9 @@ def test_a_damaged_event_line_is_left_out_and_counted(tmp_path: Path) -> None:
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text(lines[0] + "{not json\n" + "".join(lines[2:]), "utf-8")
     found = report_data(broken)
-    assert found["damaged_lines"] == 1
-    curve = next(one for one in found["trainings"] if one["name"] == "003-1")
-    assert curve["updates"] == [1, *range(3, 51)]
+    assert found.damaged_lines == 1
+    curve = next(one for one in found.trainings if one.name == "003-1")
+    assert curve.updates == [1, *range(3, 51)]
     text = Path(write_report([broken])["report"]).read_text("utf-8")
     assert "1 damaged lines of its files were left out." in text
 
@@ -603,16 +604,16 @@ def test_a_damaged_suggestion_does_not_change_the_answer(tmp_path: Path, stored:
     lines = (cut / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
     (cut / "events.jsonl").write_text("".join("{cut\n" if '"index": 19, ' in line else line for line in lines), "utf-8")
     found = report_data(cut)
-    assert found["damaged_lines"] == 2
-    assert found["state"] == "finished"
-    assert len(found["evaluations"]) == 20
-    assert found["ranking"][0]["workflow"] == stored["ranking"][0]["workflow"]
-    assert found["best"] == stored["best"]
-    assert found["problem"] == ""
+    assert found.damaged_lines == 2
+    assert found.state == "finished"
+    assert len(found.evaluations) == 20
+    assert found.ranking[0].workflow == stored["ranking"][0]["workflow"]
+    assert found.best == stored["best"]
+    assert found.problem == ""
     (cut / "events.jsonl").write_text("", "utf-8")
     lost = report_data(cut)
-    assert lost["ranking"][0]["workflow"] == stored["ranking"][0]["workflow"]
-    assert "The finalists cannot be used" in lost["problem"]  # which they are stands there
+    assert lost.ranking[0].workflow == stored["ranking"][0]["workflow"]
+    assert "The finalists cannot be used" in lost.problem  # which they are stands there
     (cut / "events.jsonl").write_text("".join(lines), "utf-8")
     spoil_json(cut / "result.json", best="user,enterprise,defender,op_host,op_server")
     assert "result.json names user,enterprise" in Path(write_report([cut])["report"]).read_text("utf-8")
@@ -676,7 +677,7 @@ def test_a_broken_value_anywhere_is_left_out_or_refused_in_a_sentence(
     assert f"Best workflow: repair {stored['best'].split(',')[0]} first" in text
     assert "NaN" not in text[text.index('id="data">') : text.index("plotly.js v")]
     if file.endswith("result.json"):
-        assert len(report_data(run_path)["evaluations"]) == 19
+        assert len(report_data(run_path).evaluations) == 19
 
 
 def test_a_general_policy_is_not_judged_by_an_order_that_nobody_set(tmp_path: Path) -> None:
@@ -697,26 +698,31 @@ def test_throughput_counts_the_general_policy_of_a_warm_start(tmp_path: Path) ->
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    assert report_data(tmp_path / "run")["time"]["transitions"] == 3 * 200 * 100 + 2 * 20 * 100
+    assert report_data(tmp_path / "run").time.transitions == 3 * 200 * 100 + 2 * 20 * 100
 
 
 def test_a_universal_policy_is_judged_by_its_worst_workflow(example: Path) -> None:
     found = report_data(example / "trainings" / "000-0")
-    found["train"] = found["train"] | {"universal": True, "workflow": ""}
-    result = found["trainings"][0]["result"] | {
-        "followed": False, "compliance": 0.97, "compliance_error": 0.004, "kept": 0.96, "repairs": 7.0,
-        "idle_fixes": 2.0, "worst_compliance": 0.4, "worst_kept": 0.3,
-    }  # fmt: skip
-    found["trainings"][0]["result"] = result
+    (one,), config = found.trainings, replace(found.train, universal=True, workflow="")
+    assert one.result is not None
+    result = replace(
+        one.result, followed=False, compliance=0.97, compliance_error=0.004, kept=0.96, repairs=7.0, idle_fixes=2.0,
+        worst_compliance=0.4, worst_kept=0.3,
+    )  # fmt: skip
+
+    def said(judged: WorkflowResult) -> str:
+        return answer(replace(found, config=config, trainings=[replace(one, result=judged)]))[0]
+
     all_ = "compliance 0.970 ± 0.004, kept 0.960, 7.0 repairs and 2.0 idle fixes per episode"
     worst = "of the worst one compliance 0.400, kept 0.300"
-    assert answer(found)[0].startswith(f"The defender does NOT follow every workflow: {all_}; {worst}; return ")
-    found["trainings"][0]["result"] = result | {"followed": True}
-    assert answer(found)[0].startswith(f"The defender follows every workflow: {all_}; {worst}; return ")
-    undefined = dict.fromkeys(("compliance", "compliance_error", "kept", "worst_compliance", "worst_kept"))
-    found["trainings"][0]["result"] = result | undefined | {"repairs": 0.0}
+    assert said(result).startswith(f"The defender does NOT follow every workflow: {all_}; {worst}; return ")
+    followed = replace(result, followed=True)
+    assert said(followed).startswith(f"The defender follows every workflow: {all_}; {worst}; return ")
+    undefined = replace(
+        result, compliance=None, compliance_error=None, kept=None, worst_compliance=None, worst_kept=None, repairs=0.0
+    )
     nothing = "nothing shown: 0.0 repairs and 2.0 idle fixes per episode; of the worst one nothing shown; return "
-    assert answer(found)[0].startswith(f"The defender does NOT follow every workflow: {nothing}")
+    assert said(undefined).startswith(f"The defender does NOT follow every workflow: {nothing}")
 
 
 def test_a_training_with_hardly_a_repair_has_shown_nothing_about_its_order(example: Path, tmp_path: Path) -> None:
@@ -752,14 +758,14 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     found = gather(tmp_path / "run")
     text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
     assert "The defender follows the order enterprise first, then user" in text
-    assert {story["red_agent"] for story in found["stories"]} == {"bline", "meander", "sleep"}
+    assert {story["red_agent"] for story in found.stories} == {"bline", "meander", "sleep"}
     assert '<section id="ranking">' not in text
 
 
 def test_the_command_in_the_page_makes_the_same_settings(example: Path, tmp_path: Path) -> None:
-    assert command_of("search", config_to_json(read_search_config(example))) == "workflow-rl search"
+    assert command_of(read_search_config(example)) == "workflow-rl search"
     lone = example / "trainings" / "003-1"
-    words = command_of("training", config_to_json(read_config(lone))).split()[2:]
+    words = command_of(read_config(lone)).split()[2:]
     short = ("--max-episodes", "1", "--min-episodes", "1", "--n-eval-episodes", "2")
     base = read_config(lone).warm_start  # where the search had it: beside the trainings of its directory
     assert base.endswith("bases/1")
@@ -767,8 +773,6 @@ def test_the_command_in_the_page_makes_the_same_settings(example: Path, tmp_path
                     [*words, *short, "--run-dir", "again"]):  # fmt: skip
         done = run("train", *options, "--no-tensorboard", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    from dataclasses import replace
-
     wanted = replace(read_config(lone), max_episodes=1, min_episodes=1, n_eval_episodes=2)
     assert read_config(tmp_path / "again") == wanted
     assert read_search_config(example).n_workflows == 20
@@ -777,7 +781,7 @@ def test_the_command_in_the_page_makes_the_same_settings(example: Path, tmp_path
 @pytest.mark.parametrize("given", [{}, {"finalists": 3}, {"alignment": "potential"}, {"kept_target": 0.9}])
 def test_the_command_of_an_incident_names_what_differs_from_its_own_defaults(given: dict[str, Any]) -> None:
     config = make_search_config(takeover="30", **given)
-    words = command_of("search", config_to_json(config)).split()[2:]
+    words = command_of(config).split()[2:]
     options = {words[i][2:].replace("-", "_"): words[i + 1] for i in range(0, len(words), 2)}
     assert options.pop("takeover") == "30"
     kinds = {"finalists": int, "kept_target": float, "alignment": str}
@@ -800,9 +804,8 @@ def test_several_runs_stand_side_by_side(example: Path, stored: dict[str, Any], 
     assert "Settings that differ" in text
     best, row = stored["finalists"][0], row_of(example)
     assert figures_of(best) in section(text, "compared")
-    assert {name: row[name] for name in ("workflow", "mean_return", "standard_error", "compliance")} == pytest.approx(
-        {name: best[name] for name in ("workflow", "mean_return", "standard_error", "compliance")}
-    )
+    names = ("workflow", "mean_return", "standard_error", "compliance")
+    assert {name: getattr(row, name) for name in names} == pytest.approx({name: best[name] for name in names})
     wanted = 2.4469 * best["standard_error"]  # six degrees of freedom: three finalists, two lengths, two replicates
     assert compared([row])["data"][0]["error_x"]["array"] == [pytest.approx(wanted, rel=1e-3)]
 
@@ -812,10 +815,10 @@ def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_
     shutil.rmtree(lost / "finals")
     results = raw_results(lost)
     levels = [np.mean([one["mean_return"] for name, one in results.items() if name.endswith(r)]) for r in ("-0", "-1")]
-    place, row = report_data(lost)["ranking"][0], row_of(lost)
-    error = np.hypot(place["standard_error"], abs(levels[0] - levels[1]) / 2)  # the level is not common to other runs
-    assert (row["workflow"], row["mean_return"]) == (place["workflow"], place["mean_return"])
-    assert row["standard_error"] == pytest.approx(error)
+    place, row = report_data(lost).ranking[0], row_of(lost)
+    error = np.hypot(place.standard_error, abs(levels[0] - levels[1]) / 2)  # the level is not common to other runs
+    assert (row.workflow, row.mean_return) == (place.workflow, place.mean_return)
+    assert row.standard_error == pytest.approx(error)
     assert compared([row])["data"][0]["error_x"]["array"] == [pytest.approx(12.706 * error, rel=1e-3)]
 
 
@@ -827,9 +830,7 @@ def test_the_list_of_runs_has_the_best_finalist_of_a_search(example: Path, store
     assert row["mean_return"] > stored["ranking"][0]["mean_return"]  # which are short trainings
 
 
-def test_figures_for_papers_come_with_their_numbers(
-    data: dict[str, Any], stored: dict[str, Any], tmp_path: Path
-) -> None:
+def test_figures_for_papers_come_with_their_numbers(data: RunData, stored: dict[str, Any], tmp_path: Path) -> None:
     names = write_figures(data, tmp_path / "figures")
     assert {"ranking.svg", "ranking.pdf", "pairs.svg", "progress.pdf", "curves.svg", "violations.csv"} <= set(names)
     for name in names:

@@ -105,7 +105,7 @@ def test_the_page_draws_everything_without_an_error_or_a_request(
 def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_reach(
     opened: Watched, run: Path
 ) -> None:
-    stories, network, page = gather(run)["stories"], load_network(), opened.page
+    stories, network, page = gather(run).stories, load_network(), opened.page
     assert page.locator("#story option").count() == len(stories)
 
     def agrees(story: dict[str, Any], step: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from workflow_rl.envs.views import View, with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 from workflow_rl.presets import make_config
-from workflow_rl.report.run_data import command_of
+from workflow_rl.report.run_types import command_of
 from workflow_rl.report.story import Episodes
+from workflow_rl.runs import read_config
 from workflow_rl.training.train_task import check_task
 from workflow_rl.training.trainer import train_workflow
 
@@ -237,8 +237,7 @@ def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
     options = ("--workflow", ORDER, "--takeover", "30", "--no-guard", "--warm-start", "none")
     run_json("train", *size, *options, "--run-dir", tmp_path / "run")
     assert run_json("runs", "--folder", tmp_path)["runs"][0]["red_agent"] == "bline, takeover after 30 steps"
-    config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))["config"]
-    command = command_of("training", config)
+    command = command_of(read_config(tmp_path / "run"))
     assert "--takeover 30" in command
     assert "--no-guard" in command
     assert "--view" not in command  # the incident's own

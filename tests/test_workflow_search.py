@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,16 @@ from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
 from workflow_rl.report.answer import sentences
 from workflow_rl.runs import Run, read_config, read_events
+from workflow_rl.search.events import BestSoFar, Observed, SearchEvent, Started, Suggested
+from workflow_rl.search.executor import Progress, Trained
+from workflow_rl.search.findings import EvaluationRow, PairEffect, SearchResult, row_from_json
 from workflow_rl.search.gp import Order
 from workflow_rl.search.outcome import training_config
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.search.strategies import OrderSearch, Suggestion
 from workflow_rl.search.worker_pool import WorkerPool
 from workflow_rl.search.workflow_search import WorkflowSearch
+from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.workflow import Workflow, all_workflows
 
@@ -111,10 +116,10 @@ def test_the_finalists_are_the_best_workflow_and_one_with_a_priority_reversed(
 def test_without_finalists_the_answer_is_that_of_the_short_trainings(tmp_path: Path) -> None:
     settings = SMALL | {"n_workflows": 2, "finish": False}
     result = ParallelWorkflowRLTrainer(run_dir=tmp_path / "run", **settings).run_workflow_search(executor=Here())
-    assert result["finalists"] == []
-    assert result["best"] == result["ranking"][0]["workflow"]
+    assert result.finalists == []
+    assert result.best == result.ranking[0].workflow
     assert not (tmp_path / "run" / "finals").exists()
-    assert load_policy(tmp_path / "run").workflow == result["best"]
+    assert load_policy(tmp_path / "run").workflow == result.best
 
 
 def test_a_search_ends_with_a_report(searched: tuple[Path, dict[str, Any]]) -> None:
@@ -192,7 +197,7 @@ def test_the_trainer_of_the_documents_is_the_search(searched: tuple[Path, dict[s
         n_envs=20, n_workflows=4, train_episodes_per_env=4, compliance_threshold=0.0, update_every_steps=100,
         run_dir=tmp_path / "run", in_flight=2, **extra,
     )  # fmt: skip
-    assert comparable(trainer.run_workflow_search(executor=Here())) == comparable(searched[1])
+    assert comparable(trainer.run_workflow_search(executor=Here()).to_json()) == comparable(searched[1])
     with pytest.raises(UserError, match="given twice"):
         ParallelWorkflowRLTrainer(train_episodes_per_env=4, max_episodes=4)
 
@@ -320,7 +325,7 @@ def test_a_revisit_trains_anew_from_the_same_start_with_other_chance(tmp_path: P
     search.search = Scripted(search.search.items, [order, order, other])
     result = search.go()
     run_.close()
-    assert {row["workflow"]: row["visits"] for row in result["ranking"]} == {",".join(order): 2, ",".join(other): 1}
+    assert {row.workflow: row.visits for row in result.ranking} == {",".join(order): 2, ",".join(other): 1}
     for replicate in range(2):
         before = read_config(tmp_path / "run" / "trainings" / f"000-{replicate}")
         after = read_config(tmp_path / "run" / "trainings" / f"001-{replicate}")
@@ -333,7 +338,7 @@ def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> No
     run_ = Run.create(tmp_path / "run", make_search_config(**SMALL))
     search = WorkflowSearch(run_, Here())
     search.search = Scripted(search.search.items, [all_workflows()[5].order])
-    assert search.go()["evaluations"] == 1
+    assert search.go().evaluations == 1
     run_.close()
 
 
@@ -348,16 +353,16 @@ def test_general_policies_to_start_from_are_trained_once_and_shared_by_all_workf
         assert read_config(training).warm_start == str(path / "bases" / training.name[-1])
         assert {event["phase"] for event in read_events(training)} == {"main"}
     updates = sum(json.loads(file.read_text("utf-8"))["updates"] for file in path.glob("trainings/*/result.json"))
-    assert result["transitions"] == 20 * 100 * updates + 2 * 3 * 200 * 100
+    assert result.transitions == 20 * 100 * updates + 2 * 3 * 200 * 100
 
 
 def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path: Path) -> None:
     settings = SMALL | {"n_workflows": 2, "warm_start": "none", "compliance_threshold": 0.999}
     result = ParallelWorkflowRLTrainer(run_dir=tmp_path / "run", **settings).run_workflow_search(executor=Here())
-    assert result["best"] is None
-    assert result["equal_to_best"] == []
-    assert result["defender"] is None
-    assert all(not row["follows"] and row["stop_reason"] == "max_episodes" for row in result["ranking"])
+    assert result.best is None
+    assert result.equal_to_best == []
+    assert result.defender is None
+    assert all(not row.follows and row.stop_reason == "max_episodes" for row in result.ranking)
     assert "No finalist is followed" in "\n".join(sentences(result))
     assert not (tmp_path / "run" / "policy.safetensors").exists()
 
@@ -460,21 +465,24 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
     view = SearchView(Console(file=screen, force_terminal=True, width=160), lines.append)
     config = make_search_config(n_workflows=3, replicates=2)
     workflow = "enterprise,user,op_server,op_host,defender"
-    suggestion = {"kind": "suggestion", "index": 0, "workflow": workflow, "visit": 0, "mean": -20.0, "sigma": 1.5,
-                  "bound": -17.0, "reason": "uncertain: it may be the best"}  # fmt: skip
+    guess = Suggestion(Workflow.parse(workflow).order, -20.0, 1.5, -17.0, "uncertain: it may be the best")
     with view:
-        view({"kind": "start", "run": "runs/x", "config": config, "done": 0, "seconds": 1.0})
-        view(suggestion)
-        view({"kind": "progress", "name": "0-1", "phase": "main", "update": 3, "return": -21.25, "compliance": 0.876})
+        view(SearchEvent(1.0, Started("runs/x", config, 0)))
+        view(SearchEvent(1.0, Suggested(0, guess)))
+        view(SearchEvent(1.0, Progress("0-1", 3, -21.25, 0.876)))
         shown = "".join(str(part) for part in view._screen().renderables[1:])
         table: Any = view._screen().renderables[0]
         cells = [cell for column in table.columns for cell in column._cells]
         assert {workflow, "-20.0 ± 1.5", "0 of 2", "-21.25", "0.876", "uncertain"} <= set(cells)
         assert "none yet" in shown
-        view({"kind": "done", "name": "0-1", "seconds": 2.0})
-        best = {"workflow": workflow, "mean": -20.5, "sigma": 0.2}
-        view({"kind": "evaluation", "index": 0, "workflow": workflow, "mean_return": -20.5, "compliance": 0.98,
-              "kept": 0.96, "best": best, "seconds": 4.0})  # fmt: skip
+        result = row_from_json(WorkflowResult, {"mean_return": -20.5})
+        view(SearchEvent(2.0, Trained("0-1", result)))
+        table = view._screen().renderables[0]
+        assert "1 of 2" in [cell for column in table.columns for cell in column._cells]
+        row = row_from_json(
+            EvaluationRow, {"index": 0, "workflow": workflow, "mean_return": -20.5, "compliance": 0.98, "kept": 0.96}
+        )
+        view(SearchEvent(4.0, Observed(row, BestSoFar(workflow, -20.5, 0.2))))
         shown = "".join(str(part) for part in view._screen().renderables[1:])
         assert f"Best so far: {workflow}  -20.50 ± 0.20" in shown
         assert "1 of 3 evaluations, 4 s, about 6 s left" in shown  # 3 s since it was started or resumed
@@ -482,16 +490,15 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
 
 
 def test_the_result_is_said_in_words(searched: tuple[Path, dict[str, Any]]) -> None:
-    pair = {"first": "enterprise", "second": "user", "effect": 4.44, "standard_error": 0.6, "weight": 1.0}
-    pair |= {"half_as_long": 5.21}
-    small = pair | {"second": "op_host", "effect": 0.13, "half_as_long": None}
-    few = searched[1]
-    assert "4 evaluations are too few to tell workflows apart" in "\n".join(sentences(few))
-    result = few | {"evaluations": 8, "pair_weights": [pair | {"matters": True}, small | {"matters": False}]}
-    text = "\n".join(sentences(result))
-    first, second = result["best"].split(",")[:2]
+    pair = PairEffect("enterprise", "user", 4.44, 0.6, 1.2, 1.0, True, 5.21)
+    small = PairEffect("enterprise", "op_host", 0.13, 0.6, 1.2, 1.0, False)
+    few = SearchResult.from_json(searched[1])
+    assert few.to_json() == searched[1]
+    assert "4 evaluations are too few to compare workflows" in "\n".join(sentences(few))
+    text = "\n".join(sentences(replace(few, evaluations=8, pair_weights=[pair, small])))
+    first, second = (few.best or "").split(",")[:2]
     assert f"Best workflow: repair {first} first, then {second}" in text
     assert "enterprise before user: +4.4 ± 0.6 return (trained half as long +5.2)" in text
-    assert "Nothing clear of the other 1 pairs; the largest: enterprise before op_host: +0.13 ± 0.60 return" in text
-    nothing = "\n".join(sentences(result | {"pair_weights": [small | {"matters": False}]}))
+    assert "No clear effect of the other 1 pairs; the largest: enterprise before op_host: +0.13 ± 0.60 return" in text
+    nothing = "\n".join(sentences(replace(few, evaluations=8, pair_weights=[small])))
     assert "No priority between two unit types clearly matters" in nothing

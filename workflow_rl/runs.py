@@ -248,29 +248,36 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf
 
 
-def read_events(path: Path) -> list[Json]:
-    """Events of the run in ``path``; a last line that was cut off is left out."""
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Events of the run in ``path``; a last line that was cut off is left out, any other damage is refused."""
+    events, damaged, cut_off = scan_events(path)
+    if len(damaged) > cut_off:
+        raise UserError(f"{path}/events.jsonl is damaged in line {damaged[0]}.")
+    return events
+
+
+def scan_events(path: Path) -> tuple[list[dict[str, Any]], list[int], bool]:
+    """The readable events of a run, the numbers of its other lines (from 1), and whether the last one was cut off."""
     try:
-        lines = (path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
-        return []
-    except (OSError, ValueError):
-        raise UserError(f"{path}/events.jsonl is damaged.") from None
-    events = []
+        return [], [], False
+    except OSError:
+        return [], [1], False
+    events, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
             event = parse_json(line)
         except ValueError:
             event = None
-            if number == len(lines):
-                break
-        if not isinstance(event, dict):
-            raise UserError(f"{path}/events.jsonl is damaged in line {number}.")
-        events.append(event)
-    return events
+        if isinstance(event, dict) and "\ufffd" not in line:  # which stands for bytes that are no text
+            events.append(event)
+        else:
+            damaged.append(number)
+    return events, damaged, damaged[-1:] == [len(lines)] and lines[-1].startswith("{")
 
 
-def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: Json) -> None:
+def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
     """Writes named arrays and a JSON object into one safetensors file, atomically."""
     try:
         write_atomically(path, tensor_bytes(arrays, meta))

@@ -122,7 +122,7 @@ def search(
         raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(preset, given, run_dir or resume, resume is not None, jobs, where, report)
-    show_result(result, as_json, lambda: print_search(result))
+    show_result(result.to_json(), as_json, lambda: print_search(result))
 
 
 def watch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ def runs(
     """Lists runs, or compares some: results side by side and the settings in which they differ."""
     from workflow_rl.report.listing import compare_runs, list_runs
 
-    found = compare_runs(paths) if paths else {"runs": list_runs(folder)}
+    found = asdict(compare_runs(paths)) if paths else {"runs": [asdict(row) for row in list_runs(folder)]}
     show_result(found, as_json, lambda: print_runs(found))
 
 

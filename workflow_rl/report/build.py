@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
-from workflow_rl.report.answer import in_words, sentences
+from workflow_rl.report.answer import findings_in_words, in_words
 from workflow_rl.report.compare import comparison
 from workflow_rl.report.run_data import report_data
+from workflow_rl.report.run_types import RunData
 from workflow_rl.report.sections import page
 from workflow_rl.report.story import SEED, Episodes
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
 from workflow_rl.training.compliance import NOTHING, Obedience
+from workflow_rl.training.events import WorkflowResult
 
 EPISODES = 500  # fresh games per red agent of the evaluation table
 MARK = b'content="workflow_rl report"'
@@ -37,7 +40,7 @@ def write_report(paths: list[Path], target: Path | None = None, figures: Path | 
     target = target or path / "report.html"
     _check_target(target)
     data = gather(path)
-    result = {"report": _write(target, page(data, answer(data))), "run": str(path), "state": data["state"]}
+    result: dict[str, Any] = {"report": _write(target, page(data, answer(data))), "run": str(path), "state": data.state}
     if figures is not None:
         from workflow_rl.report.paper import write_figures
 
@@ -65,20 +68,20 @@ def _first(lines: list[str]) -> str:
     return next(line for line in lines if line.strip())
 
 
-def gather(path: Path) -> dict[str, Any]:
+def gather(path: Path) -> RunData:
     """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
     data = report_data(path)
-    data |= {"evaluation": None, "stories": []}
     policy = best_policy(path, data)
     if policy is None:
         return data
     try:
-        return data | _fresh_games(policy)
+        evaluation, stories = _fresh_games(policy)
+        return replace(data, evaluation=evaluation, stories=stories)
     except UserError as error:
-        return data | {"problem": f"{data['problem']} The policy cannot be used: {error}".strip()}
+        return replace(data, problem=f"{data.problem} The policy cannot be used: {error}".strip())
 
 
-def _fresh_games(policy: Path) -> dict[str, Any]:
+def _fresh_games(policy: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """An evaluation of the policy against each red agent, and episodes to look at."""
     from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file, policy_of
     from workflow_rl.training.policy_file import load_policy
@@ -93,64 +96,49 @@ def _fresh_games(policy: Path) -> dict[str, Any]:
         for red in RED_AGENTS:
             episodes = Episodes(act, red, file.edition, workflow, takeover=file.takeover)
             stories += [story.to_json() for story in episodes.choose()]
-    return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
+    return table | {"episodes": EPISODES}, stories
 
 
-def best_policy(path: Path, data: dict[str, Any]) -> Path | None:
+def best_policy(path: Path, data: RunData) -> Path | None:
     """The run's policy; of a search that is not finished the best training of the best workflow so far."""
     if (path / "policy.safetensors").exists():
         return path / "policy.safetensors"
-    if data["kind"] != SEARCH or not data["ranking"]:
+    if data.kind != SEARCH or not data.ranking:
         return None
-    best, kind = (data["best"], "finals") if data["finalists"] else (data["ranking"][0]["workflow"], "trainings")
-    own = [one for one in data[kind] if one["result"] and one["workflow"] == best]
-    places = [(one["result"], path / kind / one["name"].removeprefix("final ")) for one in own]
-    files = [(result["mean_return"], place / "policy.safetensors") for result, place in places]
+    best, kind = (data.best, "finals") if data.finalists else (data.ranking[0].workflow, "trainings")
+    own = [one for one in (data.finals if data.finalists else data.trainings) if one.workflow == best]
+    places = [(one.result, path / kind / one.name.removeprefix("final ")) for one in own]
+    files = [(result.mean_return, place / "policy.safetensors") for result, place in places if result]
     there = [pair for pair in files if pair[1].exists()]
     return max(there)[1] if there else None
 
 
-def answer(data: dict[str, Any]) -> list[str]:
+def answer(data: RunData) -> list[str]:
     """What the run found, in words."""
-    if data["kind"] == SEARCH:
+    if data.kind == SEARCH:
         return _answer_of_search(data)
-    result = data["trainings"][0]["result"]
-    if data["state"] == "damaged":
+    result = data.trainings[0].result
+    if data.state == "damaged":
         return ["Its result cannot be read."]
     if result is None:
-        return [f"{len(data['trainings'][0]['updates'])} updates have been made; there is no result yet."]
-    figure = f"return {result['mean_return']:.2f} ± {result['standard_error']:.2f} on fresh episodes"
-    if not data["trainings"][0]["judged"]:
-        return [f"A general defender: {figure}, after {result['updates']} updates."]
-    verdict = "follows" if result.get("followed") else "does NOT follow"
-    order = "every workflow" if data["train"]["universal"] else f"the order {in_words(result['workflow'])}"
-    worst = f"; of the worst one {_worst(result)}" if data["train"]["universal"] else ""
-    return [f"The defender {verdict} {order}: {Obedience.read(result).words()}{worst}; {figure}."]
+        return [f"{len(data.trainings[0].updates)} updates have been made; there is no result yet."]
+    figure = f"return {result.mean_return:.2f} ± {result.standard_error:.2f} on fresh episodes"
+    if not data.trainings[0].judged:
+        return [f"A general defender: {figure}, after {result.updates} updates."]
+    verdict = "follows" if result.followed else "does NOT follow"
+    order = "every workflow" if data.train.universal else f"the order {in_words(result.workflow)}"
+    worst = f"; of the worst one {_worst(result)}" if data.train.universal else ""
+    return [f"The defender {verdict} {order}: {Obedience.read(vars(result)).words()}{worst}; {figure}."]
 
 
-def _worst(result: dict[str, Any]) -> str:
+def _worst(result: WorkflowResult) -> str:
     """By what a universal policy is judged, in words."""
-    found = {name: result.get(f"worst_{name}") for name in ("compliance", "kept")}
+    found = {"compliance": result.worst_compliance, "kept": result.worst_kept}
     return ", ".join(f"{name} {value:.3f}" for name, value in found.items() if is_number(value)) or NOTHING
 
 
-def _answer_of_search(data: dict[str, Any]) -> list[str]:
-    rows = data["ranking"]
-    if not rows:
-        found = "No evaluation of this run can be read" if data["problem"] else "No workflow has been evaluated yet"
+def _answer_of_search(data: RunData) -> list[str]:
+    if not data.ranking:
+        found = "No evaluation of this run can be read" if data.problem else "No workflow has been evaluated yet"
         return [f"{found}."]
-    result = {
-        "ranking": rows,
-        "best": data["best"],
-        "finalists": data["finalists"],
-        "equal_to_best": data["equal_to_best"],
-        "evaluations": len(data["evaluations"]),
-        "pair_weights": data["pairs"],
-        "level_error": data["level_error"],
-        "training_noise": data["training_noise"],
-        "defender": None,
-        "seconds": data["time"]["collect"] + data["time"]["update"],
-        "transitions": data["time"]["transitions"],
-        "run": data["run"],
-    }
-    return sentences(result)[:-1]
+    return findings_in_words(data, len(data.evaluations))

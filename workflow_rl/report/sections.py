@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_rl.config import opponent_words
+from workflow_rl.config import config_to_json, opponent_words
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.report.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
+from workflow_rl.report.answer import (
+    FINALIST_COLUMNS,
+    OBEDIENCE_COLUMNS,
+    against_best,
+    decimals,
+    finalist_rows,
+    obedience_cells,
+)
 from workflow_rl.report.arrows import arrows
-from workflow_rl.report.figures import CURVES, figures, has_curve
+from workflow_rl.report.figures import figures, has_curve
 from workflow_rl.report.page import compose, escape, plot, table
+from workflow_rl.report.run_types import CURVES, RunData
 from workflow_rl.report.story import VERDICTS
+from workflow_rl.search.findings import EvaluationRow, RankingRow
+from workflow_rl.training.events import WorkflowResult
 
 
-def page(data: dict[str, Any], answer: list[str]) -> str:
+def page(data: RunData, answer: list[str]) -> str:
     """The page of one run, as text; ``answer`` is what it found, in words."""
     drawn = figures(data)
-    what = "Search for the best workflow" if data["kind"] == "search" else "Training"
-    opponent = opponent_words(data["train"]["red_agent"], data["train"]["takeover"])
-    title = f"{what} against {opponent}, {data['train']['edition']} edition"
+    what = "Search for the best workflow" if data.kind == "search" else "Training"
+    opponent = opponent_words(data.train.red_agent, data.train.takeover)
+    title = f"{what} against {opponent}, {data.train.edition} edition"
     sections = [
         ("answer", "The answer", _answer(data, answer)),
         ("finalists", "Finalists", _finalists(data)),
@@ -34,41 +44,37 @@ def page(data: dict[str, Any], answer: list[str]) -> str:
         ("settings", "Settings", _settings(data)),
     ]
     shown = [(name, heading, body) for name, heading, body in sections if body]
-    return compose(title, shown, {"figures": drawn, "stories": data["stories"]})
+    return compose(title, shown, {"figures": drawn, "stories": data.stories})
 
 
-def _answer(data: dict[str, Any], answer: list[str]) -> str:
+def _answer(data: RunData, answer: list[str]) -> str:
     first, *rest = [line for line in answer if line.strip()] or ["Nothing has been evaluated yet."]
     parts = [
         f'<p class="answer">{escape(first)}</p>',
-        arrows(data.get("pairs", []), data.get("best"), len(data.get("evaluations", []))),
+        arrows(data.pair_weights, data.best, len(data.evaluations)),
     ]
     parts += [f"<p>{escape(line)}</p>" for line in rest]
-    if data["state"] in ("running", "interrupted"):
-        done = f"{len(data['evaluations'])} of {data['asked_for']} evaluations" if "asked_for" in data else "It"
-        parts.insert(0, f'<p class="warning">This run is not finished ({data["state"]}): {done} done so far.</p>')
-    if data["problem"]:
-        parts.append(f'<p class="warning">{escape(data["problem"])}</p>')
-    if data["damaged_lines"]:
-        parts.append(f'<p class="warning">{data["damaged_lines"]} damaged lines of its files were left out.</p>')
+    if data.state in ("running", "interrupted"):
+        done = f"{len(data.evaluations)} of {data.asked_for} evaluations" if data.asked_for else "It"
+        parts.insert(0, f'<p class="warning">This run is not finished ({data.state}): {done} done so far.</p>')
+    if data.problem:
+        parts.append(f'<p class="warning">{escape(data.problem)}</p>')
+    if data.damaged_lines:
+        parts.append(f'<p class="warning">{data.damaged_lines} damaged lines of its files were left out.</p>')
     return "\n".join(parts)
 
 
-def _ranking(data: dict[str, Any]) -> str:
-    if not data.get("ranking"):
+def _ranking(data: RunData) -> str:
+    if not data.ranking:
         return ""
     rows = []
-    for place, row in enumerate(data["ranking"], 1):
-        against = "not followed"
-        if row["follows"]:
-            apart = f"{row['behind_best']:.2f} ± {row['behind_error']:.2f} behind"
-            against = "= best" if row["equal_to_best"] else apart
-        figure = f"{row['mean_return']:.2f} ± {row['standard_error']:.2f}"
-        rows.append([row["workflow"], place, figure, against, *_kept(row), row["visits"]])
-    expected = sorted(data["predictions"], key=lambda row: -row["mean"])
-    every = [[row["workflow"], f"{row['mean']:.2f}", f"{row['sigma']:.2f}"] for row in expected]
+    for place, row in enumerate(data.ranking, 1):
+        figure = f"{row.mean_return:.2f} ± {row.standard_error:.2f}"
+        rows.append([row.workflow, place, figure, against_best(row, 2), *_kept(row), row.visits])
+    expected = sorted(data.predictions, key=lambda row: -row.mean)
+    every = [[row.workflow, f"{row.mean:.2f}", f"{row.sigma:.2f}"] for row in expected]
     columns = ["workflow", "place", "return", "against the best", "compliance", "kept", "visits"]
-    short = ", short trainings" if data["finalists"] else ""
+    short = ", short trainings" if data.finalists else ""
     predicted = table("What the process expects of all 120 workflows", ["workflow", "expected", "deviation"], every)
     return (
         f"{plot('ranking')}<noscript>{static_ranking(data)}</noscript>"
@@ -77,36 +83,36 @@ def _ranking(data: dict[str, Any]) -> str:
     )
 
 
-def _kept(row: dict[str, Any]) -> list[str]:
+def _kept(row: RankingRow | EvaluationRow | WorkflowResult) -> list[str]:
     """Compliance and kept as cells; nothing where they are undefined."""
-    return ["" if row.get(name) is None else f"{row[name]:.3f}" for name in ("compliance", "kept")]
+    return [decimals(row.compliance, 3), decimals(row.kept, 3)]
 
 
-def _finalists(data: dict[str, Any]) -> str:
-    if not data.get("finalists"):
+def _finalists(data: RunData) -> str:
+    if not data.finalists:
         return ""
     words = (
         "The best workflow of the short trainings, and the best ones with a priority reversed, trained to "
         "the end. A priority matters if its effect is clear after both lengths and at least half of it stays."
     )
     caption = "Finalists after the longer training; ± one standard error of their mean"
-    listed = table(caption, ["workflow", *FINALIST_COLUMNS], finalist_rows(data))
+    listed = table(caption, ["workflow", *FINALIST_COLUMNS], finalist_rows(data.finalists))
     return f'<p class="note">{words}</p>{listed}{plot("finals")}'
 
 
-def static_ranking(data: dict[str, Any]) -> str:
+def static_ranking(data: RunData) -> str:
     """The ranking as a plain picture, for readers without JavaScript."""
-    rows = data["ranking"]
-    wide = data["quantile"]
-    low = min(row["mean_return"] - wide * row["standard_error"] for row in rows)
-    high = max(row["mean_return"] + wide * row["standard_error"] for row in rows)
+    rows = data.ranking
+    wide = data.quantile
+    low = min(row.mean_return - wide * row.standard_error for row in rows)
+    high = max(row.mean_return + wide * row.standard_error for row in rows)
     scale = 330 / ((high - low) or 1.0)
     marks = []
     for i, row in enumerate(rows):
-        y, x = 20 + 20 * i, 350 + scale * (row["mean_return"] - low)
-        half = scale * wide * row["standard_error"]
+        y, x = 20 + 20 * i, 350 + scale * (row.mean_return - low)
+        half = scale * wide * row.standard_error
         marks.append(
-            f'<text x="0" y="{y + 4}" font-size="12">{escape(row["workflow"])}</text>'
+            f'<text x="0" y="{y + 4}" font-size="12">{escape(row.workflow)}</text>'
             f'<line class="bar" x1="{x - half:.1f}" x2="{x + half:.1f}" y1="{y}" y2="{y}"/>'
             f'<circle class="dot" cx="{x:.1f}" cy="{y}" r="4"/>'
         )
@@ -114,40 +120,40 @@ def static_ranking(data: dict[str, Any]) -> str:
     return f'<svg {box} role="img" aria-label="Ranking with 95 % intervals">{"".join(marks)}</svg>'
 
 
-def _pairs(data: dict[str, Any]) -> str:
-    if not data.get("pairs"):
+def _pairs(data: RunData) -> str:
+    if not data.pair_weights:
         return ""
     rows = [
         [
-            f"{row['first']} before {row['second']}",
-            f"{row['effect']:+.2f} ± {row['standard_error']:.2f}",
-            "matters" if row["matters"] else "not clear",
-            "" if row["half_as_long"] is None else f"{row['half_as_long']:+.2f}",
-            f"{row['weight']:.3f}",
+            f"{row.first} before {row.second}",
+            f"{row.effect:+.2f} ± {row.standard_error:.2f}",
+            "matters" if row.matters else "not clear",
+            "" if row.half_as_long is None else f"{row.half_as_long:+.2f}",
+            f"{row.weight:.3f}",
         ]
-        for row in data["pairs"]
+        for row in data.pair_weights
     ]
     columns = ["pair", "effect on the return", "", "trained half as long", "kernel weight"]
     return plot("pairs") + table("Effects of pairs; of finished trainings where there are two lengths", columns, rows)
 
 
-def _progress(data: dict[str, Any]) -> str:
-    if not data.get("ranking"):
+def _progress(data: RunData) -> str:
+    if not data.ranking:
         return ""
     rows = []
-    for row in data["evaluations"]:
-        expected = "" if row["mean"] is None else f"{row['mean']:.2f} ± {row['sigma']:.2f}"
-        bound = "" if row["bound"] is None else f"{row['bound']:.2f}"
-        found = f"{row['mean_return']:.2f} ± {row['standard_error']:.2f}"
-        rows.append([row["workflow"], row["index"] + 1, expected, bound, found, *_kept(row), row["reason"]])
+    for row in data.evaluations:
+        expected = "" if row.mean is None else f"{row.mean:.2f} ± {row.sigma:.2f}"
+        bound = "" if row.bound is None else f"{row.bound:.2f}"
+        found = f"{row.mean_return:.2f} ± {row.standard_error:.2f}"
+        rows.append([row.workflow, row.index + 1, expected, bound, found, *_kept(row), row.reason])
     columns = ["workflow", "number", "expected", "bound", "found", "compliance", "kept", "reason"]
     return plot("progress") + plot("map") + table("Evaluations in their sequence", columns, rows)
 
 
-def _replay(data: dict[str, Any]) -> str:
-    if data["train"]["universal"]:
+def _replay(data: RunData) -> str:
+    if data.train.universal:
         return "<p>A universal policy has no order of its own: <code>workflow-rl watch RUN --workflow ORDER</code>.</p>"
-    if not data["stories"]:
+    if not data.stories:
         return ""
     told = "".join(
         f'<dt>{words}</dt><dd id="told-{name}"></dd>'
@@ -165,7 +171,7 @@ def _replay(data: dict[str, Any]) -> str:
     )
     rows = [
         [story["red_agent"], story["why"], f"{story['frames'][-1]['total']:.1f}", *_counts(story)]
-        for story in data["stories"]
+        for story in data.stories
     ]
     columns = ["red agent", "episode", "return", "repairs in order", "violations", "idle fixes"]
     help_text = "Keys: space plays and pauses, the arrows take a step, Home and End go to the start and the end."
@@ -204,14 +210,16 @@ def draw_network(network: Network) -> str:
     return f'<svg viewBox="0 0 700 410" role="img" aria-label="The network">{"".join(parts)}</svg>'
 
 
-def _training(data: dict[str, Any]) -> str:
+def _training(data: RunData) -> str:
     known = [name for name in CURVES if has_curve(data, name)]
     rows = []
-    for one in data["trainings"]:
-        result = one["result"] or {}
-        figure = f"{result['mean_return']:.2f} ± {result['standard_error']:.2f}" if result else "not finished"
-        reason = result.get("stop_reason", "")
-        rows.append([one["workflow"] or "none", one["name"], len(one["updates"]), figure, *_kept(result), reason])
+    for one in data.trainings:
+        about, result = [one.workflow or "none", one.name, len(one.updates)], one.result
+        if result is None:
+            rows.append([*about, "not finished", "", "", ""])
+        else:
+            figure = f"{result.mean_return:.2f} ± {result.standard_error:.2f}"
+            rows.append([*about, figure, *_kept(result), result.stop_reason])
     columns = ["workflow", "training", "updates", "return", "compliance", "kept", "stopped by"]
     listed = table("Trainings, evaluated on fresh episodes", columns, rows)
     return (
@@ -220,9 +228,9 @@ def _training(data: dict[str, Any]) -> str:
     )
 
 
-def _violations(data: dict[str, Any]) -> str:
-    counts, types = data["violations"]["counts"], data["violations"]["unit_types"]
-    if not data["violations"]["judged"] or not any(one["updates"] for one in data["trainings"]):
+def _violations(data: RunData) -> str:
+    counts, types = data.violations.counts, data.violations.unit_types
+    if not data.violations.judged or not any(one.updates for one in data.trainings):
         return ""
     if not any(map(any, counts)):
         return "<p>No repair in any training batch was out of turn.</p>"
@@ -230,9 +238,9 @@ def _violations(data: dict[str, Any]) -> str:
     return plot("violations") + table("Rows were repaired, columns were due", ["", *types], rows)
 
 
-def _evaluation(data: dict[str, Any]) -> str:
-    found = data.get("evaluation")
-    if not found and data["problem"]:
+def _evaluation(data: RunData) -> str:
+    found = data.evaluation
+    if not found and data.problem:
         return ""
     if not found:
         return "<p>There is no trained policy to evaluate yet.</p>"
@@ -250,20 +258,21 @@ def _evaluation(data: dict[str, Any]) -> str:
     return table(caption, columns, rows) + f"<p>{total}</p>"
 
 
-def _time(data: dict[str, Any]) -> str:
-    spent = data["time"]
-    rows = [["playing games", f"{spent['collect']:.1f}"], ["learning", f"{spent['update']:.1f}"]]
-    rate = f"{spent['transitions_per_s']:,.0f} per second of training"
-    words = f"{spent['transitions'] / 1e6:.2f} million transitions, {rate}."
+def _time(data: RunData) -> str:
+    spent = data.time
+    rows = [["playing games", f"{spent.collect:.1f}"], ["learning", f"{spent.update:.1f}"]]
+    rate = f"{spent.transitions_per_s:,.0f} per second of training"
+    words = f"{spent.transitions / 1e6:.2f} million transitions, {rate}."
     return table("Seconds of all trainings together", ["", "seconds"], rows) + f"<p>{words}</p>"
 
 
-def _settings(data: dict[str, Any]) -> str:
-    config = {name: value for name, value in data["config"].items() if name != "train"} | data["train"]
+def _settings(data: RunData) -> str:
+    config = config_to_json(data.config)
+    config |= config.pop("train", {})
     rows = [[name, value if value != "" else "none"] for name, value in config.items()]
-    versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in data.versions.items())
     return (
-        f"<p>The command that repeats this run:</p><pre>{escape(data['command'])}</pre>"
-        f'<p class="note">Run {escape(data["run"])}, commit {escape(data["commit"])}; {escape(versions)}.</p>'
+        f"<p>The command that repeats this run:</p><pre>{escape(data.command)}</pre>"
+        f'<p class="note">Run {escape(data.run)}, commit {escape(data.commit)}; {escape(versions)}.</p>'
         f"<details><summary>All settings</summary>{table('Settings', ['setting', 'value'], rows)}</details>"
     )

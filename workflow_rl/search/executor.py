@@ -1,7 +1,7 @@
-"""What a search asks of whoever trains for it: processes of this machine (worker_pool) or a Ray cluster (cluster).
+"""What a search asks of an executor: processes of this machine (worker_pool) or a Ray cluster (ray_executor).
 
-An executor is for one search, which closes it. A training is a pure function of its task, so where and how often it
-was begun does not show in its result. Its files are in the task's directory as soon as it is reported done.
+An executor serves one search, which closes it. A training is a pure function of its job: its result does not depend on
+where it ran or how often it was restarted. Its files are in the job's directory before the executor reports it trained.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from workflow_rl.config import TrainConfig
 
-MOST_DEATHS = 3  # of processes that trained one task, before it is taken to be the task's fault
+if TYPE_CHECKING:  # takes seconds to import, while a cluster starts
+    from workflow_rl.training.events import WorkflowResult
+
+MOST_DEATHS = 3  # of processes that trained one job, before the job itself is blamed
 
 
 @dataclass(frozen=True)
-class Task:
+class Job:
     """One training: its name, its run directory and its settings."""
 
     name: str
@@ -26,32 +29,58 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Report:
-    """News of a task, or of the executor if ``name`` is empty.
-
-    ``kind`` is progress, done (``value`` is the result), restarted (``reason``: the training goes on in another
-    process) or machines (``text``: there is more or less room than before).
-    """
+class News:
+    """What happened to the job of this name, or to the executor itself if the name is empty."""
 
     name: str
-    kind: str
-    value: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Progress(News):
+    """A job's latest update; None where no episode has ended or nothing was repaired."""
+
+    update: int
+    mean_return: float | None
+    compliance: float | None
+
+
+@dataclass(frozen=True)
+class Trained(News):
+    """A job is done."""
+
+    result: WorkflowResult
+
+
+@dataclass(frozen=True)
+class Restarted(News):
+    """A job was lost and continues in another process."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Machines(News):
+    """The number of trainings that fit at once, ``room``, has changed."""
+
+    text: str
+    room: int
+    nodes: int
 
 
 class Executor(ABC):
-    """Trains tasks, several at once. A task that was done before is answered from its directory."""
+    """Trains jobs, several at once. A job that is already finished is answered from its directory."""
 
     @property
     @abstractmethod
     def room(self) -> int:
-        """Trainings that can be under way at once; may change."""
+        """Trainings that can run at once; may change."""
 
     @abstractmethod
-    def submit(self, task: Task) -> None:
-        """Puts a task into the queue."""
+    def submit(self, job: Job) -> None:
+        """Adds a job to the queue."""
 
     @abstractmethod
-    def report(self, timeout: float) -> Report | None:
+    def news(self, timeout: float) -> News | None:
         """The next news; None if there are none for ``timeout`` seconds. A UserError of a training is raised here."""
 
     def __enter__(self) -> Executor:
@@ -62,4 +91,4 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends everything that was begun, whatever it does; more than once does no harm."""
+        """Stops everything that was started; may be called more than once."""

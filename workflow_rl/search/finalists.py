@@ -1,10 +1,10 @@
-"""The second stage of a search: which workflows are trained to the end, and what their trainings say.
+"""The second stage of a search: which workflows are trained to the end, and what all trainings together show.
 
-The finalists are the best workflow of the first stage and, for those of its priorities (between types that red ever
-takes) whose reversal seems to cost most, the best workflow in which one type is moved so that the priority is reversed.
-Each is trained ``replicates`` times from scratch, once as long as ``finish_episodes`` says and once twice as long. What
-a priority is worth is the difference in return between the best finalist that has it and the best one that reverses it.
-It matters if that difference is clear after both lengths, and the longer trainings have kept at least half of it.
+The finalists are the best workflow of the first stage and its rivals. A rival reverses one priority of the best
+workflow, between two types that red ever takes, by moving one type; those whose reversal seems to cost most are chosen.
+Each finalist is trained ``replicates`` times for ``finish_episodes``, and ``replicates`` times twice as long. The worth
+of a priority is the difference in return between the best finalist that has it and the best one that reverses it. The
+priority matters if that difference is clear after both lengths, and if the longer trainings keep at least half of it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from workflow_rl.config import SearchConfig, TrainConfig, is_incident
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.envs.env import CageVectorEnv
-from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
+from workflow_rl.search.findings import FinalistRow, Findings, PairEffect, RankingRow
 from workflow_rl.search.gp import Order
-from workflow_rl.search.ranking import CONFIDENCE, PairEffect, Posterior
+from workflow_rl.search.outcome import DAMAGED, WorkflowEvaluation
+from workflow_rl.search.ranking import CONFIDENCE, Posterior, Ranked
 from workflow_rl.training.collectors import derive_seeds
 from workflow_rl.training.compliance import Obedience, type_masks
+from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds
@@ -45,7 +47,7 @@ STAYS = 0.5  # share of an effect that must be left after twice the training
 
 @dataclass(frozen=True)
 class Finalist:
-    """A workflow to be finished; ``pair`` is the priority of the best one that it reverses, () for the best itself."""
+    """A workflow to be finished; ``pair`` is the priority that it reverses, () for the best workflow itself."""
 
     order: Order
     pair: tuple[str, ...] = ()
@@ -54,12 +56,12 @@ class Finalist:
 def choose_finalists(
     posterior: Posterior, threshold: float, number: int, taken: Sequence[str] | None = None
 ) -> list[Finalist]:
-    """The best workflow, and the best ones with a priority of it reversed: those whose reversal seems to cost most.
+    """The best workflow, and its rivals for the priorities whose reversal seems to cost most.
 
     Args:
-        posterior: what the first stage found.
-        threshold: of being followed.
-        number: of finalists, at most.
+        posterior: the process after the first stage.
+        threshold: compliance at which a workflow counts as followed.
+        number: number of finalists, at most.
         taken: the unit types that red ever takes, between which priorities can matter; default: all.
     """
     best = posterior.ranking(threshold)[0].order
@@ -74,9 +76,9 @@ def choose_finalists(
 
 
 def reversals(order: Order, first: str, second: str) -> list[Order]:
-    """Orders in which one of the two items is moved to the other side of the other one, and nothing else is.
+    """Orders in which one of the two items is moved past the other one, and nothing else changes.
 
-    So what such an order loses is not owed to priorities that have nothing to do with the two.
+    So a loss of such an order is not caused by priorities between other items.
 
     >>> reversals(("a", "b", "c"), "a", "b")
     [('b', 'a', 'c'), ('b', 'c', 'a')]
@@ -91,18 +93,18 @@ def reversals(order: Order, first: str, second: str) -> list[Order]:
     return found
 
 
-def finalists_event(chosen: Sequence[Finalist]) -> dict[str, Any]:
-    """The choice as an event of the run's log, from which it is taken afterwards."""
-    return {"kind": FINALISTS, "finalists": [[",".join(one.order), *one.pair] for one in chosen]}
+def finalists_to_json(chosen: Sequence[Finalist]) -> list[list[str]]:
+    """The choice for the run's log, from which a resumed search reads it."""
+    return [[",".join(one.order), *one.pair] for one in chosen]
 
 
 def finalists_in(events: Sequence[dict[str, Any]]) -> list[Finalist]:
-    """The choice that a run has made, if any."""
+    """The choice in a run's log, if there is one."""
     for event in events:
         if event.get("kind") == FINALISTS:
             try:
                 return [Finalist(Workflow.parse(order).order, tuple(pair)) for order, *pair in event["finalists"]]
-            except (KeyError, TypeError, ValueError, AttributeError, UserError):
+            except DAMAGED:
                 return []
     return []
 
@@ -126,29 +128,38 @@ def final_config(config: SearchConfig, order: Order, replicate: int, length: int
     )  # fmt: skip
 
 
+def final_path(run: Path, number: int, replicate: int, length: int) -> Path:
+    """Where a search keeps a training of a finalist."""
+    return run / "finals" / f"{number}-{replicate}-{length}"
+
+
 @dataclass(frozen=True)
 class Finished:
-    """A finalist with the results and directories of its trainings, by length: a list over replicates each."""
+    """A finalist with the results of its trainings, by length: a list over replicates each."""
 
     finalist: Finalist
-    results: dict[int, list[dict[str, Any]]]
-    paths: dict[int, list[Path]]
+    results: dict[int, list[WorkflowResult]]
+
+    @property
+    def workflow(self) -> str:
+        """The workflow as text."""
+        return ",".join(self.finalist.order)
 
     def mean(self, length: int) -> float:
         """Mean return of the trainings of a length."""
-        return float(np.mean([result["mean_return"] for result in self.results[length]]))
+        return float(np.mean([result.mean_return for result in self.results[length]]))
 
     @property
     def obedience(self) -> Obedience:
-        """That of the longest trainings."""
-        return Obedience.pool([Obedience.read(result) for result in self.results[LENGTHS[-1]]])
+        """How the longest trainings kept the order."""
+        return Obedience.pool([Obedience.read(vars(result)) for result in self.results[LENGTHS[-1]]])
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the finished trainings say: the finalists, best first, and what the priorities are worth."""
+    """The comparison of the finalists: their rows, best first, and what the priorities are worth."""
 
-    rows: list[dict[str, Any]]
+    rows: list[FinalistRow]
     pairs: list[PairEffect]
     best: Finished | None  # None if no finalist is followed
 
@@ -156,10 +167,10 @@ class Verdict:
 def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) -> Verdict:
     """Compares the finalists.
 
-    Two trainings of one workflow differ by chance; how much is seen in all pairs of them together. With one replicate
-    it is what the process learned about the trainings of the first stage.
+    Two trainings of one workflow differ by chance. The size of that noise is estimated from all replicates together;
+    with one replicate it is the training noise that the process learned in the first stage.
     """
-    spreads = [np.var([r["mean_return"] for r in one.results[n]], ddof=1) for one in finished for n in LENGTHS
+    spreads = [np.var([r.mean_return for r in one.results[n]], ddof=1) for one in finished for n in LENGTHS
                if len(one.results[n]) > 1]  # fmt: skip
     replicates = len(finished[0].results[LENGTHS[0]])
     noise = math.sqrt(float(np.mean(spreads))) if spreads else posterior.gp.training_noise
@@ -168,18 +179,16 @@ def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) 
     comparisons = max(1, math.comb(len(finished), 2))  # the best of each side is not known beforehand
     clear, alone = (float(t.ppf(1 - (1 - CONFIDENCE) / 2 / n, freedom)) for n in (comparisons, 1))
     followed = {one.finalist: one.obedience.follows(threshold) for one in finished}
+    weights = {frozenset((own.first, own.second)): own.weight for own in posterior.pair_effects()}
     pairs = []
     for pair in (one.finalist.pair for one in finished[1:]):
         has, reverses = _best_of_sides(finished, followed, pair)
         short, long = (has.mean(n) - reverses.mean(n) for n in LENGTHS)
         stays = min(abs(short), abs(long)) > clear * error and short * long > 0 and abs(long) >= STAYS * abs(short)
-        names = pair if long >= 0 else pair[::-1]
-        weight = next(own.weight for own in posterior.pair_effects() if {own.first, own.second} == {*names})
         matters = stays and followed[has.finalist] and followed[reverses.finalist]
-        sign = 1 if long >= 0 else -1
-        rival = ",".join((reverses if long >= 0 else has).finalist.order)
-        figures = (abs(long), error, alone * error, weight, matters, sign * short, rival)
-        pairs.append(PairEffect(names[0], names[1], *figures))
+        (first, second), sign, rival = (pair, 1, reverses) if long >= 0 else (pair[::-1], -1, has)
+        figures = (abs(long), error, alone * error, weights[frozenset(pair)], matters, sign * short, rival.workflow)
+        pairs.append(PairEffect(first, second, *figures))
     ranked = sorted(finished, key=lambda one: (not followed[one.finalist], -one.mean(LENGTHS[-1])))
     rows = [_row(one, noise, alone, followed[one.finalist]) for one in ranked]
     best = ranked[0] if followed[ranked[0].finalist] else None
@@ -189,7 +198,7 @@ def judge(finished: Sequence[Finished], posterior: Posterior, threshold: float) 
 def _best_of_sides(
     finished: Sequence[Finished], followed: dict[Finalist, bool], pair: tuple[str, ...]
 ) -> tuple[Finished, Finished]:
-    """The best finalist that has a priority and the best that reverses it; one that is followed, if there is any."""
+    """The best finalist that has a priority and the best that reverses it, preferably followed ones."""
     sides: dict[bool, list[Finished]] = {True: [], False: []}
     for one in finished:
         sides[one.finalist.order.index(pair[0]) < one.finalist.order.index(pair[1])].append(one)
@@ -199,51 +208,64 @@ def _best_of_sides(
     return has, reverses
 
 
-def _row(one: Finished, noise: float, quantile: float, followed: bool) -> dict[str, Any]:
-    """A finalist for people and programs."""
+def _row(one: Finished, noise: float, quantile: float, followed: bool) -> FinalistRow:
     last = one.results[LENGTHS[-1]]
-    own = one.obedience
-    return {
-        "workflow": ",".join(one.finalist.order),
-        "reverses": " before ".join(one.finalist.pair),
-        "mean_return": one.mean(LENGTHS[-1]),
-        "standard_error": noise / math.sqrt(len(last)),
-        "interval": quantile * noise / math.sqrt(len(last)),
-        "half_as_long": one.mean(LENGTHS[0]),
-        "followed": followed,
-        "compliance": own.compliance,
-        "compliance_error": own.compliance_error,
-        "kept": own.kept,
-        "repairs": own.repairs,
-        "idle_fixes": own.idle_fixes,
-        "updates": last[0]["updates"],
-    }
+    error = noise / math.sqrt(len(last))
+    return FinalistRow(
+        one.workflow, " before ".join(one.finalist.pair), one.mean(LENGTHS[-1]), error,
+        quantile * noise / math.sqrt(len(last)), one.mean(LENGTHS[0]), followed, **asdict(one.obedience),
+        updates=last[0].updates,
+    )  # fmt: skip
+
+
+def findings(
+    posterior: Posterior, evaluations: Sequence[WorkflowEvaluation], finished: Sequence[Finished], threshold: float
+) -> tuple[Findings, Finished | None]:
+    """What the evaluations and the finalists show; and the best finalist.
+
+    Args:
+        posterior: the process after all evaluations.
+        evaluations: all evaluations, each with all of its results.
+        finished: the finalists, if there was a second stage; then the answer is theirs.
+        threshold: compliance at which a workflow counts as followed.
+    """
+    rows = [_ranking_row(place, evaluations) for place in posterior.ranking(threshold)]
+    return settle(posterior, rows, finished, threshold)
+
+
+def _ranking_row(place: Ranked, evaluations: Sequence[WorkflowEvaluation]) -> RankingRow:
+    own = [one for one in evaluations if one.suggestion.order == place.order]
+    results = [result for one in own for result in one.trained]
+    return RankingRow(
+        ",".join(place.order), place.mean, place.error, **asdict(place.obedience), visits=place.visits,
+        stop_reason=", ".join(sorted({result.stop_reason for result in results})), follows=place.follows,
+        behind_best=place.behind, behind_error=place.behind_error, equal_to_best=place.equal,
+        observed_return=float(np.mean([one.evaluated().value for one in own])),
+        episodes=sum(result.episodes for result in results),
+    )  # fmt: skip
 
 
 def settle(
-    posterior: Posterior, ranking: list[dict[str, Any]], finished: Sequence[Finished], threshold: float
-) -> tuple[dict[str, Any], Verdict | None]:
-    """What a search found: best, equal_to_best, finalists, pair_weights; by the finalists, if there are any.
-
-    ``ranking`` are the rows of the first stage as dictionaries; workflow, follows and equal_to_best are looked at.
-    """
-    effects = posterior.pair_effects()
-    verdict = judge(finished, posterior, threshold) if finished else None
-    if verdict is None:
-        best = ranking[0]["workflow"] if ranking[0]["follows"] else None
-        equal = [row["workflow"] for row in ranking if best and row["follows"] and row["equal_to_best"]]
-    else:
-        best = ",".join(verdict.best.finalist.order) if verdict.best else None
+    posterior: Posterior, ranking: list[RankingRow], finished: Sequence[Finished], threshold: float
+) -> tuple[Findings, Finished | None]:
+    """The answer of a search, by the finalists if there are any; and the best finalist."""
+    effects, winner, rows = posterior.pair_effects(), None, list[FinalistRow]()
+    if finished:
+        verdict = judge(finished, posterior, threshold)
+        winner, rows = verdict.best, verdict.rows
+        best = winner.workflow if winner else None
         settled = [{pair.first, pair.second} for pair in verdict.pairs]
         others = [replace(pair, matters=False) for pair in effects if {pair.first, pair.second} not in settled]
         effects = [*verdict.pairs, *others]
-        equal = [row["workflow"] for row in ranking if best and row["follows"] and _keeps(row["workflow"], effects)]
-    found = {"best": best, "equal_to_best": equal, "finalists": verdict.rows if verdict else []}
-    return found | {"pair_weights": [asdict(pair) for pair in effects]}, verdict
+        equal = [row.workflow for row in ranking if best and row.follows and _keeps(row.workflow, effects)]
+    else:
+        best = ranking[0].workflow if ranking[0].follows else None
+        equal = [row.workflow for row in ranking if best and row.follows and row.equal_to_best]
+    return Findings(best, equal, rows, effects, ranking, posterior.gp.training_noise, posterior.level_error), winner
 
 
 def _keeps(workflow: str, effects: list[PairEffect]) -> bool:
-    """Has a workflow all priorities that matter?"""
+    """Does a workflow have all priorities that matter?"""
     order = workflow.split(",")
     return all(order.index(pair.first) < order.index(pair.second) for pair in effects if pair.matters)
 

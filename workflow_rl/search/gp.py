@@ -1,4 +1,4 @@
-"""A Gaussian process on orders: which order is how good, how sure is that, and which pairs of items make it so.
+"""A Gaussian process on orders: predicted values, their uncertainty, and the weights of the pairs of items.
 
 Notation: an order is a tuple of items, highest priority first; its features are one number per pair of items (in the
 order of ``items``), 1 if the first of the pair comes earlier, else 0.
@@ -6,12 +6,12 @@ order of ``items``), 1 if the first of the pair comes earlier, else 0.
     y_i = f(order_i) + t_i + e_i        f ~ GP(m, s^2 k),  t ~ N(0, training noise),  e_i ~ N(0, standard error_i^2)
     k(a, b) = exp(-sum over pairs of w_pair [a and b disagree on the pair])              (Mallows kernel)
 
-m, s, the w and the training noise are those of highest posterior density (MAP). Values are centred and scaled before
-the fit, so the priors hold for any unit. Orders that were seen several times are several rows: for a GP that is the
-same as pooling them, and their spread tells the training noise.
+m, s, the w and the training noise maximise the posterior density (MAP). Values are centred and scaled before the fit,
+so the priors hold for any unit. Orders that were observed several times are several rows: for a GP that is the same as
+pooling them, and their spread determines the training noise.
 
-BoTorch fits. What the process then says about any orders comes from one factorisation of the covariance of what was
-seen, which is kept: pending orders add rows to it, other values of the same orders leave it as it is.
+BoTorch fits the parameters. All predictions then use one factorisation of the covariance of the observations, which is
+kept: pending orders add rows to it, and other values of the same orders do not change it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def features(orders: Sequence[Order], items: Order) -> torch.Tensor:
 class MallowsKernel(Kernel):  # type: ignore[misc]
     """k(a, b) = exp(-sum_p w_p |a_p - b_p|) on features of orders; positive definite, being a product of such.
 
-    The prior of each weight is log-normal: what the data do not speak for stays near its small mode.
+    The prior of each weight is log-normal: without evidence a weight stays near the small mode.
 
     Args:
         n_pairs: number of pairs of items.
@@ -90,7 +90,7 @@ class MallowsKernel(Kernel):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the process has seen.
+    """The observations.
 
     Features x (n, n_pairs), the Cholesky factor of their covariance with noise (n, n), and the solution (n,) of
     covariance * solution = values - mean.
@@ -102,7 +102,7 @@ class _Seen:
 
 
 class OrderGP:
-    """The process after it has seen some orders.
+    """The process conditioned on observations.
 
     >>> gp = OrderGP(("a", "b", "c"), [("a", "b", "c"), ("b", "a", "c"), ("a", "c", "b")], [1.0, 0.0, 1.0], [0.1] * 3)
     >>> mean, sigma = gp.predict([("c", "a", "b"), ("c", "b", "a")])
@@ -110,10 +110,10 @@ class OrderGP:
     True
 
     Args:
-        items: what is ordered.
-        orders: those that were seen.
-        values: what was seen of each; (n,).
-        errors: standard error of each value; (n,).
+        items: the items to be ordered.
+        orders: the observed orders.
+        values: the value of each; (n,).
+        errors: the standard error of each value; (n,).
     """
 
     def __init__(self, items: Order, orders: Sequence[Order], values: Sequence[float], errors: Sequence[float]) -> None:
@@ -151,16 +151,13 @@ class OrderGP:
         return torch.from_numpy((self.errors / self.scale) ** 2).clamp_min(LEAST_KNOWN_NOISE)
 
     def _factorise(self) -> _Seen:
-        x = (
-            features(self.orders, self.items)
-            if self.orders
-            else torch.zeros((0, math.comb(len(self.items), 2))).double()
-        )
+        empty = torch.zeros((0, math.comb(len(self.items), 2))).double()
+        x = features(self.orders, self.items) if self.orders else empty
         covariance = self._covariance(x, x) + torch.diag(self._known_noise() + self._noise)
         return self._solved(_Seen(x, torch.linalg.cholesky(covariance), torch.zeros(len(x)).double()))
 
     def _solved(self, seen: _Seen) -> _Seen:
-        """What was seen, with the solution for these values."""
+        """The observations with the solution for these values."""
         y = torch.from_numpy((self.values - self.centre) / self.scale) - self._mean
         return replace(seen, solution=torch.cholesky_solve(y[:, None], seen.factor)[:, 0])
 
@@ -177,11 +174,11 @@ class OrderGP:
 
     @property
     def training_noise(self) -> float:
-        """Standard deviation of what differs between trainings beyond the known standard errors, as learned."""
+        """Learned standard deviation between trainings beyond the known standard errors."""
         return math.sqrt(self._noise) * self.scale if self.orders else 0.0
 
     def with_pending(self, pending: Sequence[Order]) -> OrderGP:
-        """The process if ``pending`` orders turn out as predicted: the same means, and smaller deviations there."""
+        """The process if ``pending`` orders have their predicted values: the same means, smaller deviations there."""
         if not pending:
             return self
         seen, x = self._seen, features(pending, self.items)
@@ -191,30 +188,29 @@ class OrderGP:
         factor[: len(seen.x), : len(seen.x)] = seen.factor
         factor[len(seen.x) :, : len(seen.x)] = below
         factor[len(seen.x) :, len(seen.x) :] = torch.linalg.cholesky(corner)
-        return self._with(
-            _Seen(torch.cat([seen.x, x]), factor, torch.cat([seen.solution, torch.zeros(len(x)).double()]))
-        )
+        solution = torch.cat([seen.solution, torch.zeros(len(x)).double()])
+        return self._with(_Seen(torch.cat([seen.x, x]), factor, solution))
 
     def _pending_noise(self) -> float:
-        """Variance of what a pending order will show, of scaled values."""
+        """Variance of the value that a pending order will have, of scaled values."""
         error = float(self.errors.mean()) if len(self.errors) else UNKNOWN_ERROR * self.scale
         return max((error / self.scale) ** 2, LEAST_KNOWN_NOISE) + self._noise
 
     def with_values(self, values: np.ndarray) -> OrderGP:
-        """The same process, as fitted, had it seen other values of the same orders."""
+        """The process with the same parameters, conditioned on other values of the same orders."""
         other = self._with(self._seen)
         other.values = np.array(values, float)
         other._seen = other._solved(self._seen)
         return other
 
     def _with(self, seen: _Seen) -> OrderGP:
-        """A process with what was learned here that has seen other things."""
+        """The process with the same parameters, conditioned on other observations."""
         other = object.__new__(OrderGP)
         other.__dict__ |= self.__dict__ | {"_seen": seen}
         return other
 
     def predict(self, orders: Sequence[Order] | torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of f, in the units of the values; (n,) each. Features will do for orders."""
+        """Mean and standard deviation of f at orders or at their features, in the units of the values; (n,) each."""
         x = orders if isinstance(orders, torch.Tensor) else features(orders, self.items)
         means, variances = [], []
         for start in range(0, len(x), ROWS):
@@ -226,7 +222,7 @@ class OrderGP:
         return self.centre + self.scale * (self._mean + mean), self.scale * np.sqrt(np.maximum(variance, 0.0))
 
     def means_seen(self) -> np.ndarray:
-        """Means of f at what was observed, which need no prediction: values - noise * solution; (n,)."""
+        """Means of f at the observed orders, without a prediction: values - noise * solution; (n,)."""
         noise = (self._known_noise() + self._noise).numpy()
         return np.asarray(self.values - self.scale * noise * self._seen.solution.numpy()[: len(noise)])
 
@@ -236,7 +232,7 @@ class OrderGP:
         return np.asarray(mean + beta * sigma)
 
     def over(self, x: torch.Tensor, most: int) -> Candidates:
-        """The process on some orders, given by their features, of which up to ``most`` will become pending."""
+        """The process on some orders, given by their features; up to ``most`` of them will become pending."""
         across = self._covariance(self._seen.x, x)
         explained = torch.empty((len(across) + most, len(x))).double()
         explained[: len(across)] = torch.linalg.solve_triangular(self._seen.factor, across, upper=False)
@@ -257,10 +253,10 @@ class OrderGP:
 
 @dataclass
 class Candidates:
-    """Orders among which several are chosen, one after the other; each that was chosen is pending for the next.
+    """Orders among which several are chosen, one after the other; each chosen order is pending for the next choice.
 
     Mean (n,) in the units of the values; variance (n,) of scaled values; the factor's rows for these orders, of which
-    the first ``n_rows`` are there: what is pending adds one, which costs no further factorisation.
+    the first ``n_rows`` are filled: each pending order adds one, without another factorisation.
     """
 
     gp: OrderGP

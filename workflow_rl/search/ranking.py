@@ -1,10 +1,10 @@
-"""What a search found: the ranking with errors, who cannot be told from the best, and which pairs matter.
+"""The ranking of a search with its errors, and the effects of pairs of unit types.
 
 Every evaluation has the same replicates: replicate r of each workflow starts from the same policy and plays the same
-games. What replicate r adds to all workflows alike therefore cancels in comparisons. How much a *difference* varies
-from replicate to replicate is seen directly: the process is asked for the difference with the values of one replicate
-at a time. The error of a difference is the root of the sum of two squares: the process's own deviation, and the
-standard error over replicates. Both contain the noise of single trainings, so that is counted twice.
+games. An effect of replicate r that is common to all workflows therefore cancels in comparisons. How much a
+*difference* varies between replicates is measured: the process predicts it from the values of one replicate at a time.
+The error of a difference is the root of the sum of two squares: the process's own deviation, and the standard error
+over replicates. Both contain the noise of single trainings, which is thus counted twice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import t
 
+from workflow_rl.search.findings import PairEffect
 from workflow_rl.search.gp import Order, OrderGP, pair_swaps
 from workflow_rl.training.compliance import Obedience
 
@@ -25,11 +26,11 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One evaluation of a workflow; per replicate (n_replicates,) where it says so."""
+    """The outcome of one evaluation of a workflow."""
 
     order: Order
-    returns: tuple[float, ...]  # per replicate
-    errors: tuple[float, ...]  # standard errors of the returns, per replicate
+    returns: tuple[float, ...]  # (n_replicates,)
+    errors: tuple[float, ...]  # standard errors of the returns; (n_replicates,)
     obedience: Obedience
 
     @property
@@ -45,7 +46,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A workflow's place: posterior mean, its error for comparisons, and whether it can be told from the best."""
+    """A workflow's place: posterior mean, its error for comparisons, and its distance to the best."""
 
     order: Order
     mean: float
@@ -55,22 +56,7 @@ class Ranked:
     follows: bool
     behind: float  # how much less than the best
     behind_error: float
-    equal: bool  # followed, as the best is, and cannot be told from it
-
-
-@dataclass(frozen=True)
-class PairEffect:
-    """What it changes to put ``first`` before ``second`` instead of after it, the two being neighbours."""
-
-    first: str
-    second: str
-    effect: float  # always >= 0: the pair is named in the better sequence
-    standard_error: float
-    interval: float  # half of its 95 % interval, for this pair alone
-    weight: float  # of the kernel
-    matters: bool  # the effect is clearly not zero, also in view of how many pairs there are
-    half_as_long: float | None = None  # of finished trainings: the effect after half the training, with the same sign
-    rival: str = ""  # of finished trainings: the best workflow with the pair the other way round
+    equal: bool  # followed, and statistically indistinguishable from the best
 
 
 class Posterior:
@@ -95,7 +81,7 @@ class Posterior:
         self._by_replicate = [self.gp.with_values(column) for column in centred.T] if several else []
 
     def quantile(self, comparisons: int = 1) -> float:
-        """Errors beyond which a difference is a difference, at 95 % for that many comparisons together.
+        """Number of standard errors that make a difference significant, at 95 % for that many comparisons together.
 
         Student's for few replicates, the normal distribution's for one; Bonferroni's correction.
         """
@@ -113,7 +99,7 @@ class Posterior:
         return mean, math.hypot(deviation, float(np.std(single, ddof=1)) / math.sqrt(len(single)))
 
     def ranking(self, threshold: float) -> list[Ranked]:
-        """All workflows that were evaluated: those that are followed first, best posterior mean first."""
+        """All evaluated workflows: those that are followed first, best posterior mean first."""
         orders = sorted({e.order for e in self.evaluated})
         means, sigmas = self.gp.predict(orders)
         spread = np.zeros(len(orders))

@@ -1,8 +1,8 @@
 """RayCluster: the executor whose processes are those of a Ray cluster; the extra ``cluster``.
 
-Each training is a Ray task without shared disk: see remote_training for what travels. Ray notices that a process or a
-node died; then the training is given out again with its last checkpoint, so that it goes on instead of starting over.
-A node that joins is used, one that was lost is not waited for.
+Each training is a Ray task that needs no shared disk; remote_training describes what is sent. Ray notices when a
+process or a node dies; then the training is submitted again with its last checkpoint, so that it continues instead of
+starting over. A node that joins is used, and nobody waits for a node that was lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import MissingExtraError, UserError
-from workflow_rl.search.executor import MOST_DEATHS, Executor, Report, Task
+from workflow_rl.search.executor import MOST_DEATHS, Executor, Job, Machines, News, Restarted, Trained
 
 if TYPE_CHECKING:  # takes seconds to import, while the cluster starts
     from workflow_rl.search.remote_training import Message, Parcel
@@ -47,12 +47,12 @@ def _train_on_node(parcel: Parcel) -> Iterator[Message]:
 
 
 def _warm_up() -> None:
-    """Another one: imports what trainings need."""
+    """Another Ray task: imports what trainings need."""
     import workflow_rl.search.remote_training  # noqa: F401
 
 
 class RayCluster(Executor):
-    """Up to as many trainings at once as the cluster has CPUs for. Connects, and in the end leaves, in the background.
+    """As many trainings at once as the cluster has CPUs for. Connects and disconnects in the background.
 
     Args:
         address: ``auto`` is the cluster that this machine is part of, ``local`` one of its own on this machine, which
@@ -75,10 +75,10 @@ class RayCluster(Executor):
         self.address, self.cpus, self.gpus, self.jobs = address, cpus, gpus, jobs
         self.checkpoint_seconds = checkpoint_seconds
         self._check()
-        self._waiting: deque[Task] = deque()
-        self._running: dict[Any, Task] = {}  # by the generator of a training's messages
+        self._waiting: deque[Job] = deque()
+        self._running: dict[Any, Job] = {}  # by the generator of a training's messages
         self._places: dict[str, str] = {}  # nodes of trainings, by name
-        self._news: deque[Report] = deque()
+        self._news: deque[News] = deque()
         self._deaths: dict[str, int] = {}
         self._nodes: dict[str, tuple[str, int]] = {}  # address and room, by id
         self._lost: set[str] = set()  # nodes that a task was lost with, which Ray may not know yet
@@ -89,7 +89,7 @@ class RayCluster(Executor):
         Thread(target=self._connect, daemon=True).start()
 
     def _check(self) -> None:
-        """Refuses what cannot be, before anything is started."""
+        """Refuses impossible settings before anything is started."""
         for name, value, least in (("cpus", self.cpus, 1e-3), ("gpus", self.gpus, 0.0)):
             if not least <= value < math.inf:
                 raise UserError(f"{name} per evaluation must be a number of at least {least:g}, not {value}.")
@@ -113,7 +113,7 @@ class RayCluster(Executor):
                 raise UserError(f"no Ray cluster answers at {self.address}.") from None
 
     def _connect(self) -> None:
-        """Connects, and stays: the processes of a local cluster end with the *thread* that started them."""
+        """Connects and then waits: the processes of a local cluster end with the *thread* that started them."""
         while not _connection.acquire(timeout=SECONDS_TO_ANSWER):
             if _holder and not _holder[0]._closing.is_set():
                 self._failure = "another search of this process is connected to Ray; one at a time"
@@ -140,10 +140,10 @@ class RayCluster(Executor):
             self._connected.set()
 
     def _begin(self) -> None:
-        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # deaths are ours to tell, also of ended searches
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # we report deaths, also of earlier searches
+        options: dict[str, object] = {"log_to_driver": False, "logging_level": "error"}
+        cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
         if self.address == "local":
-            cpus = math.ceil(self.jobs * self.cpus) if self.jobs else check_jobs(None)
             options |= {"num_cpus": cpus, "include_dashboard": False}
             options["_system_config"] = {"worker_niceness": 0}  # as the processes of a worker pool
         try:
@@ -155,7 +155,7 @@ class RayCluster(Executor):
             return
         if self.address == "local":
             warm_up = self._ray.remote(_warm_up).options(num_cpus=self.cpus)
-            self._warm = [warm_up.remote() for _ in range(int(options["num_cpus"] / self.cpus))]
+            self._warm = [warm_up.remote() for _ in range(int(cpus / self.cpus))]
 
     def _wait(self) -> None:
         """Waits for the connection."""
@@ -171,7 +171,7 @@ class RayCluster(Executor):
         return min(room, self.jobs or room)
 
     def _look(self) -> None:
-        """Notices nodes that came and went."""
+        """Notices nodes that joined or were lost."""
         self._wait()
         if time.monotonic() - self._looked < SECONDS_BETWEEN_LOOKS:
             return
@@ -190,40 +190,41 @@ class RayCluster(Executor):
             words = [f"Ray cluster of {_count(len(self._nodes), 'node')}"]
         if words:
             text = f"{', '.join(words)}: room for {_count(room, 'training')} at once."
-            self._news.append(Report("", "machines", {"text": text, "room": room, "nodes": len(self._nodes)}))
+            self._news.append(Machines("", text, room, len(self._nodes)))
 
     def _slots(self, resources: dict[str, float]) -> int:
         """Trainings that a node has room for."""
         by_cpu = resources.get("CPU", 0.0) / self.cpus
         return int(min(by_cpu, resources.get("GPU", 0.0) / self.gpus) if self.gpus else by_cpu)
 
-    def submit(self, task: Task) -> None:
-        """Puts a task into the queue."""
-        self._waiting.append(task)
+    def submit(self, job: Job) -> None:
+        """Adds a job to the queue."""
+        self._waiting.append(job)
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Gives waiting tasks to Ray: as many as there is room for and a few more, for Ray's queue has no sequence."""
-        from workflow_rl.runs import read_result
+        """Submits waiting jobs to Ray: as many as there is room for and a few more, for Ray's queue has no order."""
         from workflow_rl.search.remote_training import pack
+        from workflow_rl.search.worker import training_result
 
         self._wait()
         room = self.room
         most = self.jobs or room + 1 + room // SURPLUS
         while self._waiting and len(self._running) < most:
-            task = self._waiting.popleft()
+            job = self._waiting.popleft()
             interval = max(PROGRESS_SECONDS, room / MOST_MESSAGES)
-            parcel = pack(task, interval, self.checkpoint_seconds)
-            if parcel is None:
-                self._news.append(Report(task.name, "done", read_result(task.path) or {}))
+            parcel = pack(job, interval, self.checkpoint_seconds)
+            result = training_result(job.path) if parcel is None else None
+            if result is not None:
+                self._news.append(Trained(job.name, result))
                 continue
             train = self._ray.remote(_train_on_node).options(
                 num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0, num_returns="streaming",
-                name=f"training {task.name}",
+                name=f"training {job.name}",
             )  # fmt: skip
-            self._running[train.remote(parcel)] = task
+            self._running[train.remote(parcel)] = job
 
-    def report(self, timeout: float) -> Report | None:
+    def news(self, timeout: float) -> News | None:
         """The next news; None if there are none for ``timeout`` seconds."""
         self._look()
         if not self._news:
@@ -231,7 +232,7 @@ class RayCluster(Executor):
         return self._news.popleft() if self._news else None
 
     def _listen(self, timeout: float) -> None:
-        """Waits for messages and takes in all that are there."""
+        """Waits for messages and processes all that have arrived."""
         if not self._running:
             time.sleep(timeout)
             self._hand_out()
@@ -247,33 +248,35 @@ class RayCluster(Executor):
             except StopIteration:
                 self._begin_again(messages, "it ended without a result")
             else:
-                self._take_in(messages, kind, value)
+                self._process(messages, kind, value)
         self._hand_out()
 
-    def _take_in(self, messages: Any, kind: str, value: Any) -> None:
+    def _process(self, messages: Any, kind: str, value: Any) -> None:
         from workflow_rl.search.remote_training import CHECKPOINT, DONE, ERROR, FAILED, PROGRESS, keep
 
-        task = self._running[messages]
+        job = self._running[messages]
         if kind == ERROR:
             raise UserError(value)
         if kind == STARTED:
-            self._places[task.name] = value
+            self._places[job.name] = value
             self._lost.discard(value)
         elif kind == PROGRESS:
-            self._news.append(Report(task.name, "progress", value))
+            self._news.append(value)
         elif kind == CHECKPOINT:
-            keep(task, kind, value)
-            self._deaths.pop(task.name, None)
+            keep(job, kind, value)
+            self._deaths.pop(job.name, None)
         elif kind == DONE:
             del self._running[messages]
-            self._news.append(Report(task.name, "done", keep(task, kind, value)))
+            result = keep(job, kind, value)
+            assert result is not None
+            self._news.append(Trained(job.name, result))
         elif kind == FAILED:
             self._begin_again(messages, value)
 
     def _begin_again(self, messages: Any, error: Any) -> None:
-        """A training was lost: it is given out again, unless that seems to be its own fault."""
-        task, exceptions = self._running.pop(messages), self._ray.exceptions
-        place = self._places.pop(task.name, "")
+        """Submits a lost training again, unless the loss seems to be its own fault."""
+        job, exceptions = self._running.pop(messages), self._ray.exceptions
+        place = self._places.pop(job.name, "")
         if "failed to import on the worker" in str(error):
             raise UserError("a node of the cluster has no workflow_rl; install the same on all of them.")
         if isinstance(error, exceptions.NodeDiedError | exceptions.ObjectLostError):
@@ -282,16 +285,14 @@ class RayCluster(Executor):
             self._looked -= SECONDS_BETWEEN_LOOKS  # look again now
         else:
             reason = _first_sentence(error.cause if isinstance(error, exceptions.RayTaskError) else error)
-            self._deaths[task.name] = self._deaths.get(task.name, 0) + 1
-            if self._deaths[task.name] >= MOST_DEATHS:
-                raise UserError(
-                    f"training {task.name} was lost {MOST_DEATHS} times ({reason}); Ray's logs may say why."
-                )
-        self._waiting.appendleft(task)
-        self._news.append(Report(task.name, "restarted", {"reason": reason}))
+            self._deaths[job.name] = self._deaths.get(job.name, 0) + 1
+            if self._deaths[job.name] >= MOST_DEATHS:
+                raise UserError(f"training {job.name} was lost {MOST_DEATHS} times ({reason}); Ray's logs may say why.")
+        self._waiting.appendleft(job)
+        self._news.append(Restarted(job.name, reason))
 
     def close(self) -> None:
-        """Ends the trainings, and the connection or the cluster if they are its own; does not wait for that."""
+        """Ends the trainings, and the connection or the cluster if it started them; does not wait for the end."""
         self._connected.wait()
         self._closing.set()
 

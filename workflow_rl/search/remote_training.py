@@ -1,11 +1,11 @@
-"""A training far from its run directory: what is sent there, what it does, and what comes back, all as bytes.
+"""A training on another machine than its run directory: what is sent there, and what is sent back.
 
-    parcel = pack(task)                       # where the run directory is
+    parcel = pack(job)                        # where the run directory is
     for kind, value in train_away(parcel):    # anywhere else
-        keep(task, kind, value)               # where the run directory is
+        keep(job, kind, value)                # where the run directory is
 
-The directory that trains is a temporary one. Checkpoints come back now and then, so that a training whose machine was
-lost goes on with them elsewhere; the files of a finished one come back at its end. Nothing of it is code.
+The other machine trains in a temporary directory. It returns checkpoints now and then, so that a training whose machine
+is lost continues elsewhere, and the files of the finished training at its end. Files travel as bytes, never as code.
 """
 
 from __future__ import annotations
@@ -20,33 +20,34 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.config import TrainConfig
 from workflow_rl.engine.compiled import source_digest
 from workflow_rl.errors import SimulatorError, UserError
-from workflow_rl.runs import read_result, write_atomically
-from workflow_rl.search.executor import Task
-from workflow_rl.search.worker import held, train_in
-from workflow_rl.training.events import UpdateEvent
+from workflow_rl.runs import write_atomically
+from workflow_rl.search.executor import Job
+from workflow_rl.search.worker import held, progress_of, train_in, training_result
+from workflow_rl.training.events import UpdateEvent, WorkflowResult
 from workflow_rl.training.policy_file import file_of
 
 PROGRESS, CHECKPOINT, DONE, ERROR, FAILED = "progress", "checkpoint", "done", "error", "failed"  # kinds of messages
 SENT = ("config.json", "events.jsonl", "checkpoint.safetensors")
-CHECKPOINT_FILES = ("events.jsonl", "checkpoint.safetensors")  # in this sequence: later events are made again
+CHECKPOINT_FILES = ("events.jsonl", "checkpoint.safetensors")  # in this sequence: later events are repeated
 RESULT_FILES = ("events.jsonl", "progress.csv", "policy.safetensors", "result.json")  # the result last
 
-PAUSE_SHARE = 0.05  # of a training's age between two checkpoints: events grow, and so does what would be lost
+PAUSE_SHARE = 0.05  # of a training's age between two checkpoints, for events.jsonl grows
 
 Message = tuple[str, Any]
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A training as it travels: settings, files of its run so far, and the policy to start from.
+    """A training as it is sent: its name, settings, files of its run so far, and the policy to start from.
 
-    ``progress_seconds`` and ``checkpoint_seconds`` say how often it is heard of, ``digest`` which source it needs.
+    ``progress_seconds`` and ``checkpoint_seconds`` are the intervals of its messages, ``digest`` is that of the source.
     """
 
-    config: dict[str, Any]
+    name: str
+    config: TrainConfig
     files: dict[str, bytes]
     start: bytes | None
     digest: str
@@ -54,16 +55,16 @@ class Parcel:
     checkpoint_seconds: float
 
 
-def pack(task: Task, progress_seconds: float, checkpoint_seconds: float) -> Parcel | None:
-    """Readies the task's run directory, new or as it was left; None if the training is done."""
-    held(task.path, task.config).close()
-    if read_result(task.path) is not None:
+def pack(job: Job, progress_seconds: float, checkpoint_seconds: float) -> Parcel | None:
+    """Prepares the job's run directory, new or as it was left; None if the training is already done."""
+    held(job.path, job.config).close()
+    if training_result(job.path) is not None:
         return None
-    start = file_of(Path(task.config.warm_start)) if _starts_from_file(task.config) else None
+    start = file_of(Path(job.config.warm_start)) if _starts_from_file(job.config) else None
     try:
         return Parcel(
-            config_to_json(task.config),
-            {name: (task.path / name).read_bytes() for name in SENT if (task.path / name).exists()},
+            job.name, job.config,
+            {name: (job.path / name).read_bytes() for name in SENT if (job.path / name).exists()},
             start.read_bytes() if start else None,
             source_digest(), progress_seconds, checkpoint_seconds,
         )  # fmt: skip
@@ -76,7 +77,7 @@ def _starts_from_file(config: TrainConfig) -> bool:
 
 
 def train_away(parcel: Parcel) -> Iterator[Message]:
-    """Trains, and yields messages as the training goes on in a thread; the last one is done, error or failed."""
+    """Trains in a thread and yields its messages; the last one is done, error or failed."""
     if parcel.digest != source_digest():
         yield ERROR, "a node has another workflow_rl than the one that searches; install the same on all of them."
         return
@@ -90,7 +91,7 @@ def train_away(parcel: Parcel) -> Iterator[Message]:
 
 
 def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
-    run, config = folder / "run", config_from_json(parcel.config)
+    run, config = folder / "run", parcel.config
     began = heard = kept = time.monotonic()
     version = None  # of the checkpoint that the driver has
 
@@ -99,7 +100,7 @@ def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
         now = time.monotonic()
         if now - heard > parcel.progress_seconds:
             heard = now
-            outbox.put((PROGRESS, event.progress()))
+            outbox.put((PROGRESS, progress_of(parcel.name, event)))
         pause = max(parcel.checkpoint_seconds, PAUSE_SHARE * (now - began)) if parcel.checkpoint_seconds else 0.0
         if now - kept > pause and _version(run) != version:
             kept, version = now, _version(run)
@@ -115,7 +116,7 @@ def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
             config = replace(config, warm_start=str(folder / "start.safetensors"))
         train_in(run, config, say)
         outbox.put((DONE, _read(run, RESULT_FILES)))
-    except SimulatorError as error:  # as if this process had died: another one goes on from the checkpoint
+    except SimulatorError as error:  # as if this process had died: another one continues from the checkpoint
         outbox.put((FAILED, str(error)))
     except UserError as error:
         outbox.put((ERROR, str(error)))
@@ -133,17 +134,15 @@ def _read(run: Path, names: tuple[str, ...]) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in names if (run / name).exists()}
 
 
-def keep(task: Task, kind: str, files: dict[str, bytes]) -> dict[str, Any]:
-    """Writes what came back into the task's run directory; returns the result if the training is done."""
-    names = RESULT_FILES if kind == DONE else CHECKPOINT_FILES
+def keep(job: Job, kind: str, files: dict[str, bytes]) -> WorkflowResult | None:
+    """Writes the returned files into the job's run directory; returns the result if the training is done."""
     try:
-        for name in names:
+        for name in RESULT_FILES if kind == DONE else CHECKPOINT_FILES:
             if name == "result.json":
-                result = json.loads(files[name]) | {"run": str(task.path)}
-                write_atomically(task.path / name, json.dumps(result, indent=1).encode())
-                return dict(result)
-            if name in files:
-                write_atomically(task.path / name, files[name])
+                result = json.loads(files[name]) | {"run": str(job.path)}
+                write_atomically(job.path / name, json.dumps(result, indent=1).encode())
+            elif name in files:
+                write_atomically(job.path / name, files[name])
     except OSError as error:
-        raise UserError(f"{task.path}: cannot go on ({error.strerror or error}).") from None
-    return {}
+        raise UserError(f"{job.path}: cannot go on ({error.strerror or error}).") from None
+    return training_result(job.path) if kind == DONE else None

@@ -1,4 +1,4 @@
-"""Searches as users start and resume them; ParallelWorkflowRLTrainer, under the name of the design documents."""
+"""How users start and resume searches; ParallelWorkflowRLTrainer has the names of the design documents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import Run, new_run_directory, read_result, read_search_config
+from workflow_rl.search.events import Say
 from workflow_rl.search.executor import Executor
 from workflow_rl.search.finalists import LENGTHS
+from workflow_rl.search.findings import SearchResult
 from workflow_rl.search.outcome import check_search
 from workflow_rl.search.worker_pool import WorkerPool
-from workflow_rl.search.workflow_search import Say, WorkflowSearch
+from workflow_rl.search.workflow_search import WorkflowSearch
 
 
 class ParallelWorkflowRLTrainer:
@@ -24,16 +26,16 @@ class ParallelWorkflowRLTrainer:
 
         trainer = ParallelWorkflowRLTrainer(n_envs=200, n_workflows=20)
         result = trainer.run_workflow_search()
-        print(result["best"])
+        print(result.best)
 
     Args:
-        n_envs: environments of each training, side by side.
-        n_workflows: evaluations of workflows.
+        n_envs: number of parallel environments of each training.
+        n_workflows: number of evaluations.
         train_episodes_per_env: most episodes of each environment; ``max_episodes`` on the command line.
         compliance_threshold: compliance at which a workflow counts as followed.
         update_every_steps: steps of each environment between two updates; ``update_steps`` on the command line.
-        jobs: trainings at once; default: one per core.
-        run_dir: where to keep the run; default: a new one under runs/.
+        jobs: number of trainings at once; default: one per core.
+        run_dir: directory of the run; default: a new one under runs/.
         preset: name of a preset.
         settings: any other setting of ``workflow-rl search``.
     """
@@ -65,27 +67,27 @@ class ParallelWorkflowRLTrainer:
         self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
         check_search(self.config)
 
-    def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> dict[str, Any]:
-        """Runs the search; the result is that of ``workflow-rl search --json``.
+    def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> SearchResult:
+        """Runs the search; ``to_json()`` of the result is the output of ``workflow-rl search --json``.
 
         Args:
-            say: told about everything that happens.
-            executor: who trains, e.g. a :class:`cluster.RayCluster`, whose room then decides how many evaluations are
-                under way unless ``in_flight`` was given; default: ``jobs`` processes of this machine.
+            say: called with every event.
+            executor: where to train, e.g. a :class:`ray_executor.RayCluster`, whose room then decides how many
+                evaluations are in flight unless ``in_flight`` was given; default: ``jobs`` processes of this machine.
         """
         by_room = executor is not None and self._by_room
         config = replace(self.config, in_flight=0) if by_room else self.config
         return new_search(config, self.run_dir, executor or self.jobs, say)
 
 
-def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> dict[str, Any]:
+def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> SearchResult:
     """Runs a search in a new directory and returns its result.
 
     Args:
         config: the settings.
         path: the directory; default: a new one under runs/.
-        trainers: who trains, or the number of processes of this machine that do.
-        say: told about everything that happens.
+        trainers: an executor, or a number of processes of this machine.
+        say: called with every event.
     """
     with _closing(trainers):
         check_search(config)
@@ -93,8 +95,8 @@ def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int
         return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
 
 
-def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> dict[str, Any]:
-    """Goes on with a search that was interrupted, wherever that was, and returns its result."""
+def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> SearchResult:
+    """Continues an interrupted search and returns its result."""
     with _closing(trainers):
         read_search_config(path)  # a search at all?
         if read_result(path) is not None:
@@ -105,7 +107,7 @@ def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: Non
 
 @contextmanager
 def _closing(trainers: Executor | int) -> Iterator[None]:
-    """Closes an executor that came from outside, also if the search never began."""
+    """Closes the caller's executor, also if the search never starts."""
     try:
         yield
     finally:
@@ -118,7 +120,7 @@ def _check_room(trainers: Executor | int) -> None:
         raise UserError("no machine has room for a training; ask for less of each, or add machines.")
 
 
-def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> dict[str, Any]:
+def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> SearchResult:
     try:
         return WorkflowSearch(run, _executor(run, trainers), say).go()
     finally:
@@ -130,5 +132,5 @@ def _executor(run: Run[SearchConfig], trainers: Executor | int) -> Executor:
         return trainers
     config = run.config
     width = max(config.in_flight, config.finish * config.finalists * len(LENGTHS)) if config.in_flight else 0
-    most = width * config.replicates  # trainings that can ever be under way
+    most = width * config.replicates  # trainings that can ever be in flight
     return WorkerPool(min(trainers, most) if most else trainers, run.path / "workers.log")

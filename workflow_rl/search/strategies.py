@@ -1,11 +1,11 @@
 """Search over orders by ask and tell: GP-UCB, and plain strategies to compare it with.
 
-    suggestion = search.suggest(1, pending)[0]      # an order worth an evaluation; pending ones are under way
-    search.observe(suggestion.order, value, error)  # what came out
+    suggestion = search.suggest(1, pending)[0]      # an order to evaluate; pending ones are being evaluated
+    search.observe(suggestion.order, value, error)  # the outcome
 
-A suggestion is a function of the items, the settings, what was observed (in whatever sequence) and what is pending:
-nothing else, no clock and no hidden generator, so the same observations give the same suggestions on every machine.
-Larger values are better.
+A suggestion is a function of the items, the settings, the observations in any sequence and the pending orders. There is
+no clock and no hidden generator, so the same observations give the same suggestions on every machine. Larger values are
+better.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An order to evaluate; what the model says about it, if the strategy has one, and why this one."""
+    """An order to evaluate, the model's prediction if the strategy has a model, and the reason for the choice."""
 
     order: Order
     mean: float | None
@@ -59,8 +59,8 @@ class OrderSearch(ABC):
     """Ask and tell.
 
     Args:
-        items: what is ordered.
-        seed: decides between equals.
+        items: the items to be ordered.
+        seed: breaks ties.
     """
 
     def __init__(self, items: Sequence[str], seed: int = 0) -> None:
@@ -72,18 +72,17 @@ class OrderSearch(ABC):
         self.observations: list[Observation] = []
 
     def observe(self, order: Sequence[str], value: float, standard_error: float) -> None:
-        """Tells what came out of an evaluation."""
+        """Tells the outcome of an evaluation."""
         order = tuple(order)
         if sorted(order) != sorted(self.items):
             raise UserError(f"{','.join(order)} is not an order of {', '.join(self.items)}.")
         if not (math.isfinite(value) and math.isfinite(standard_error) and standard_error >= 0):
-            raise UserError(
-                f"value {value} and standard error {standard_error} must be finite, the error not negative."
-            )
+            wrong = f"value {value} and standard error {standard_error}"
+            raise UserError(f"{wrong} must be finite, the error not negative.")
         self.observations.append(Observation(order, float(value), float(standard_error)))
 
     def suggest(self, k: int = 1, pending: Sequence[Sequence[str]] = ()) -> list[Suggestion]:
-        """Asks for ``k`` orders, to be evaluated at once; fewer if the strategy has no more."""
+        """Asks for ``k`` orders to be evaluated in parallel; fewer if the strategy has no more."""
         if k < 1:
             raise UserError(f"the number of suggestions must be at least 1, not {k}.")
         waiting = [tuple(order) for order in pending]
@@ -100,8 +99,16 @@ class OrderSearch(ABC):
     def _next(self, pending: list[Order]) -> Suggestion | None:
         """One order."""
 
+    @property
+    def seen(self) -> list[Order]:
+        """The observed orders."""
+        return [observation.order for observation in self.observations]
+
+    def _rng(self, pending: list[Order]) -> np.random.Generator:
+        return np.random.default_rng([self.seed, len(self.observations) + len(pending)])
+
     def model(self) -> OrderGP:
-        """The process given all observations, whatever the strategy was; sorted, so their sequence does not matter."""
+        """The process given all observations, for any strategy; sorted, so that their sequence does not matter."""
         found = sorted(self.observations, key=lambda o: (o.order, o.value, o.standard_error))
         return _fitted(self.items, tuple(found))
 
@@ -112,9 +119,9 @@ class GPUCBSearch(OrderSearch):
     Up to 7 items all orders are compared, beyond that a local search climbs from many starts. Pending orders are
     conditioned on: they count as observed at their expected values, which leaves the means and lowers sigma there.
 
-    The first ``n_initial`` orders are a design instead: each is the one whose value a sum over pairs would predict
-    worst, so that afterwards the effects of the pairs can be told apart. Without it the bound soon keeps to good
-    orders, which have too much in common to say why they are good.
+    The first ``n_initial`` orders are a design instead: each is the order whose value a sum of pair effects would
+    predict worst, so that the effects of the pairs can be estimated. Without a design the bound soon suggests only
+    good orders, which have too much in common to show why they are good.
 
     >>> search = GPUCBSearch(("a", "b", "c"), beta=2.0, n_initial=2)
     >>> search.observe(("a", "b", "c"), 1.0, 0.1)
@@ -123,10 +130,10 @@ class GPUCBSearch(OrderSearch):
     ('b', 'a', 'c')
 
     Args:
-        items: what is ordered.
+        items: the items to be ordered.
         beta: weight of sigma in the bound.
-        seed: decides between equals.
-        n_initial: orders of the design.
+        seed: breaks ties.
+        n_initial: number of orders of the design.
     """
 
     def __init__(self, items: Sequence[str], beta: float = 2.0, seed: int = 0, n_initial: int = 6) -> None:
@@ -147,30 +154,27 @@ class GPUCBSearch(OrderSearch):
         return found
 
     def _several(self, k: int, pending: list[Order]) -> list[Suggestion]:
-        """Orders of highest bound, one after the other: among all, or among those that one climb found best."""
-        model = self.model().with_pending(pending)
-        seen = [observation.order for observation in self.observations]
+        """Orders of highest bound, one after the other: among all, or among the best that one climb found."""
+        model, seen = self.model().with_pending(pending), self.seen
         if len(self.items) > MOST_EXHAUSTIVE:
-            orders = self._pool(model, pending, list(dict.fromkeys(sorted(seen))))
+            orders = self._pool(model, pending)
             x = features(orders, self.items)
         else:
             orders, x = all_orders(self.items)
         candidates, suggestions = model.over(x, k), list[Suggestion]()
         for _ in range(k):
-            rng = np.random.default_rng([self.seed, len(seen) + len(pending)])
             bounds = candidates.mean + self.beta * candidates.sigma
-            number = _best(bounds, rng)
-            order, mean = orders[number], float(candidates.mean[number])
+            number = _best(bounds, self._rng(pending))
+            mean, sigma, bound = (float(array[number]) for array in (candidates.mean, candidates.sigma, bounds))
+            order = orders[number]
             reason = self._reason(order, mean, seen, pending)
-            if seen:
-                known = Suggestion(order, mean, float(candidates.sigma[number]), float(bounds[number]), reason)
-            suggestions.append(known if seen else _plain(order, reason))
+            suggestions.append(Suggestion(order, mean, sigma, bound, reason) if seen else _plain(order, reason))
             candidates.choose(number)
             pending = [*pending, order]
         return suggestions
 
-    def _pool(self, model: OrderGP, pending: list[Order], starts: list[Order]) -> list[Order]:
-        """The best of all orders that a climb looked at, those with the highest bounds first."""
+    def _pool(self, model: OrderGP, pending: list[Order]) -> list[Order]:
+        """The best of all orders that a climb looked at, highest bound first."""
         found: dict[Order, float] = {}
 
         def value(some: Sequence[Order]) -> np.ndarray:
@@ -178,28 +182,24 @@ class GPUCBSearch(OrderSearch):
             found.update(zip(some, bounds.tolist(), strict=True))
             return bounds
 
-        climb(value, self.items, np.random.default_rng([self.seed, len(self.observations) + len(pending)]), starts)
+        climb(value, self.items, self._rng(pending), sorted({*self.seen}))
         return sorted(found, key=lambda order: (-found[order], order))[:POOL]
 
     def _next(self, pending: list[Order]) -> Suggestion:
-        model = self.model().with_pending(pending)
-        rng = np.random.default_rng([self.seed, len(self.observations) + len(pending)])
-        seen = [observation.order for observation in self.observations]
+        model, rng, seen = self.model().with_pending(pending), self._rng(pending), self.seen
         design = len(seen) + len(pending) < self.n_initial
         if design:
             order = self._highest(lambda some: unpredictability(some, sorted(seen + pending), self.items), rng, [])
         else:
-            order = self._highest(
-                lambda some: model.upper_bound(some, self.beta), rng, list(dict.fromkeys(sorted(seen)))
-            )
+            order = self._highest(lambda some: model.upper_bound(some, self.beta), rng, sorted({*seen}))
         if not seen:
-            return Suggestion(order, None, None, None, DESIGN if design else "first: nothing is known yet")
+            return _plain(order, DESIGN if design else "first: nothing is known yet")
         mean, sigma = (float(array[0]) for array in model.predict([order]))
         reason = DESIGN if design else self._reason(order, mean, seen, pending)
         return Suggestion(order, mean, sigma, mean + self.beta * sigma, reason)
 
     def _highest(self, value: Value, rng: np.random.Generator, starts: list[Order]) -> Order:
-        """The order of highest value: of all, or as far as climbing gets."""
+        """The order of highest value among all, or the best that climbing finds."""
         if len(self.items) > MOST_EXHAUSTIVE:
             return climb(value, self.items, rng, starts)
         orders, x = all_orders(self.items)
@@ -215,15 +215,14 @@ class GPUCBSearch(OrderSearch):
 
 
 class RandomSearch(OrderSearch):
-    """Any order, independently of everything before."""
+    """A random order each time, independent of all others."""
 
     def _next(self, pending: list[Order]) -> Suggestion:
-        rng = np.random.default_rng([self.seed, len(self.observations) + len(pending)])
-        return _plain(tuple(self.items[i] for i in rng.permutation(len(self.items))), "random")
+        return _plain(tuple(self.items[i] for i in self._rng(pending).permutation(len(self.items))), "random")
 
 
 class RoundRobinSearch(OrderSearch):
-    """All orders in a sequence that the seed decides, and again from its beginning."""
+    """All orders in a sequence that the seed decides, over and over."""
 
     def _next(self, pending: list[Order]) -> Suggestion:
         total = math.factorial(len(self.items))
@@ -240,9 +239,8 @@ class ExhaustiveSearch(OrderSearch):
 
     def _next(self, pending: list[Order]) -> Suggestion | None:
         number = len(self.observations) + len(pending)
-        return (
-            None if number >= math.factorial(len(self.items)) else _plain(nth_order(self.items, number), "exhaustive")
-        )
+        more = number < math.factorial(len(self.items))
+        return _plain(nth_order(self.items, number), "exhaustive") if more else None
 
 
 def make_search(
@@ -282,7 +280,7 @@ def all_orders(items: Order) -> tuple[list[Order], torch.Tensor]:
 
 
 def unpredictability(orders: Sequence[Order] | torch.Tensor, seen: Sequence[Order], items: Order) -> np.ndarray:
-    """Variance of the value of each order, were values a sum of pair effects, all alike before; (n,).
+    """Variance of the value of each order if values were a sum of pair effects with equal prior variances; (n,).
 
     With c(order) = 1 and +-1 for each pair: c' (ridge I + sum over seen of c c')^-1 c.
     """
@@ -301,9 +299,9 @@ def climb(value: Value, items: Order, rng: np.random.Generator, starts: Sequence
 
     Args:
         value: values of orders.
-        items: what is ordered.
-        rng: for the random starts and between equals.
-        starts: where to begin; the best of them are taken.
+        items: the items to be ordered.
+        rng: for the random starts and for ties.
+        starts: orders to climb from, of which the best are used.
     """
     places = list(combinations(range(len(items)), 2))  # adjacent swaps are among them
     here = [tuple(items[i] for i in rng.permutation(len(items))) for _ in range(N_STARTS)]
@@ -330,7 +328,7 @@ def _swapped(order: Order, a: int, b: int) -> Order:
 
 
 def _best(values: np.ndarray, rng: np.random.Generator) -> int:
-    """Number of the highest value; of one of them if there are several."""
+    """Index of the highest value; ties are broken at random."""
     return int(rng.choice(np.flatnonzero(values >= values.max() - TIE * max(1.0, float(np.ptp(values))))))
 
 

@@ -1,12 +1,12 @@
-"""A process that trains what it is told to: tasks as JSON lines on standard input, answers on standard output.
+"""A process that trains: jobs as JSON lines on standard input, answers as JSON lines on standard output.
 
-    {"path": "runs/x/trainings/000-0", "config": {...}}            a task: a training and its run directory
-    {"progress": {"update": 5, "return": -20.1, "compliance": ..}}  now and then
-    {"done": {...}}                                                 the result, or
-    {"error": "one sentence"}                                       what a user can mend
+    {"name": "0-0", "path": "runs/x/trainings/000-0", "config": {...}}    a job
+    {"progress": {"name": "0-0", "update": 5, ...}}                       now and then
+    {"done": {...}}                                                       the result, or
+    {"error": "one sentence"}                                             a mistake that the user can correct
 
-A task that was finished before is answered from its directory; one that was interrupted goes on from its checkpoint.
-The worker ends with its parent, also in the middle of a training.
+A finished job is answered from its directory; an interrupted one continues from its checkpoint. The worker ends with
+its parent, even in the middle of a training.
 """
 
 from __future__ import annotations
@@ -15,33 +15,44 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
 
 from workflow_rl.config import TrainConfig, config_from_json
 from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.errors import RunInUseError, SimulatorError, UserError
 from workflow_rl.runs import Run, read_result
-from workflow_rl.training.events import UpdateEvent
+from workflow_rl.search.executor import Progress
+from workflow_rl.training.events import UpdateEvent, WorkflowResult
 from workflow_rl.training.trainer import train_workflow
 
-SECONDS_BETWEEN_REPORTS = 0.25
-PATIENCE = 30.0  # seconds to wait for a directory that an orphan, about to end, still holds
+SECONDS_BETWEEN_MESSAGES = 0.25
+PATIENCE = 30.0  # seconds to wait for a directory that a dying process still holds
+RESULT_KEYS = frozenset(item.name for item in fields(WorkflowResult))
 
 
-def train_in(path: Path, config: TrainConfig, say: Any = lambda _: None) -> dict[str, Any]:
-    """The result of a training in its run directory, made now unless it is there already."""
+def training_result(path: Path) -> WorkflowResult | None:
+    """The result in a training's directory; None while it is not finished."""
+    values = read_result(path)
+    if values is None:
+        return None
+    if not values.keys() >= RESULT_KEYS:
+        raise UserError(f"{path}/result.json is damaged.")
+    return WorkflowResult(**{name: values[name] for name in RESULT_KEYS})
+
+
+def train_in(path: Path, config: TrainConfig, say: Callable[..., None] = lambda _: None) -> WorkflowResult:
+    """The result of a training in its run directory, trained now unless it is already there."""
     run = held(path, config)
     try:
-        done = read_result(path)
-        return asdict(train_workflow(config, run, say)) if done is None else done
+        return training_result(path) or train_workflow(config, run, say)
     finally:
         run.close()
 
 
 def held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
-    """The training's directory, new or as it was left; waits for an orphan that still holds it."""
+    """The training's directory, new or as it was left; waits for a dying process that still holds it."""
     give_up = time.monotonic() + PATIENCE
     while True:
         new = not (path / "config.json").exists()
@@ -59,31 +70,37 @@ def held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
     return run
 
 
-def main() -> None:
-    """Works until standard input ends."""
-    end_with(os.getppid())
-    last = 0.0
+def progress_of(name: str, event: UpdateEvent) -> Progress:
+    """The news of a job from an event of its training."""
+    return Progress(name, event.update, event.mean_return, event.compliance)
 
-    def answer(message: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(message) + "\n")
+
+def main() -> None:
+    """Trains until standard input ends."""
+    end_with(os.getppid())
+    last, name = 0.0, ""
+
+    def answer(kind: str, value: object) -> None:
+        sys.stdout.write(json.dumps({kind: value}) + "\n")
         sys.stdout.flush()
 
     def say(event: UpdateEvent) -> None:
         nonlocal last
-        if time.monotonic() - last > SECONDS_BETWEEN_REPORTS:
+        if time.monotonic() - last > SECONDS_BETWEEN_MESSAGES:
             last = time.monotonic()
-            answer({"progress": event.progress()})
+            answer("progress", asdict(progress_of(name, event)))
 
     for line in sys.stdin:
-        task = json.loads(line)
+        job = json.loads(line)
+        name = job["name"]
         try:
-            answer({"done": train_in(Path(task["path"]), config_from_json(task["config"]), say)})
-        except SimulatorError as error:  # as if this process had died: another one goes on from the checkpoint
+            answer("done", asdict(train_in(Path(job["path"]), config_from_json(job["config"]), say)))
+        except SimulatorError as error:  # as if this process had died: another one continues from the checkpoint
             sys.exit(str(error))
         except UserError as error:
-            answer({"error": str(error)})
+            answer("error", str(error))
         except OSError as error:
-            answer({"error": f"{task['path']}: cannot go on ({error.strerror or error})."})
+            answer("error", f"{job['path']}: cannot go on ({error.strerror or error}).")
 
 
 if __name__ == "__main__":

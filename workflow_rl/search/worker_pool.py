@@ -1,4 +1,4 @@
-"""Processes that train side by side on this machine. One that dies is replaced and its task given out again."""
+"""Processes that train side by side on this machine. One that dies is replaced, and its job starts again."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from typing import Any
 
 from workflow_rl.config import config_to_json
 from workflow_rl.errors import UserError
-from workflow_rl.search.executor import MOST_DEATHS, Executor, Report, Task
+from workflow_rl.search.executor import MOST_DEATHS, Executor, Job, News, Progress, Restarted, Trained
+from workflow_rl.training.events import WorkflowResult
+
+Message = dict[str, Any]  # a JSON line of a worker, see worker.py
 
 
 class _Worker:
-    """A process, its present task, and a thread that passes on what it says."""
+    """A process, its current job, and a thread that forwards its messages."""
 
-    def __init__(self, log: Path, inbox: Queue[tuple[_Worker, dict[str, Any] | None]]) -> None:
-        self.task: Task | None = None
+    def __init__(self, log: Path, inbox: Queue[tuple[_Worker, Message | None]]) -> None:
+        self.job: Job | None = None
         root = str(Path(__file__).resolve().parents[2])
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
@@ -35,23 +38,24 @@ class _Worker:
         self._listener = Thread(target=self._listen, args=(inbox,), daemon=True)
         self._listener.start()
 
-    def _listen(self, inbox: Queue[tuple[_Worker, dict[str, Any] | None]]) -> None:
+    def _listen(self, inbox: Queue[tuple[_Worker, Message | None]]) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             with contextlib.suppress(json.JSONDecodeError):  # a line cut off by the worker's death
                 inbox.put((self, json.loads(line)))
         inbox.put((self, None))
 
-    def give(self, task: Task) -> None:
-        """Hands over a task; if the process is dead, its listener says so."""
-        self.task = task
+    def give(self, job: Job) -> None:
+        """Sends a job; if the process is dead, its listener reports that."""
+        self.job = job
         assert self.process.stdin is not None
+        line = json.dumps({"name": job.name, "path": str(job.path), "config": config_to_json(job.config)})
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps({"path": str(task.path), "config": config_to_json(task.config)}) + "\n")
+            self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
 
     def end(self) -> int:
-        """Ends the process if it still runs and gives back its pipes; returns its exit code."""
+        """Ends the process if it still runs and closes its pipes; returns its exit code."""
         self.process.kill()
         code = self.process.wait()
         self._listener.join()
@@ -67,13 +71,13 @@ class WorkerPool(Executor):
 
     Args:
         jobs: number of processes.
-        log: file for what the processes complain about.
+        log: file for the standard error of the processes.
     """
 
     def __init__(self, jobs: int, log: Path) -> None:
         self.log = log
-        self._inbox: Queue[tuple[_Worker, dict[str, Any] | None]] = Queue()
-        self._waiting: deque[Task] = deque()
+        self._inbox: Queue[tuple[_Worker, Message | None]] = Queue()
+        self._waiting: deque[Job] = deque()
         self._deaths: dict[str, int] = {}
         self.workers = [_Worker(log, self._inbox) for _ in range(jobs)]
 
@@ -82,28 +86,27 @@ class WorkerPool(Executor):
         """The number of processes."""
         return len(self.workers)
 
-    def submit(self, task: Task) -> None:
-        """Puts a task into the queue."""
-        self._waiting.append(task)
+    def submit(self, job: Job) -> None:
+        """Adds a job to the queue."""
+        self._waiting.append(job)
         self._hand_out()
 
-    def report(self, timeout: float) -> Report | None:
+    def news(self, timeout: float) -> News | None:
         """The next news; None if there are none for ``timeout`` seconds."""
         try:
             worker, message = self._inbox.get(timeout=timeout)
         except Empty:
             return None
-        task = worker.task
         if message is None:
             return self._replace(worker)
-        assert task is not None
         if "error" in message:
             raise UserError(message["error"])
         if "progress" in message:
-            return Report(task.name, "progress", message["progress"])
-        worker.task = None
+            return Progress(**message["progress"])
+        job, worker.job = worker.job, None
+        assert job is not None
         self._hand_out()
-        return Report(task.name, "done", message["done"])
+        return Trained(job.name, WorkflowResult(**message["done"]))
 
     def close(self) -> None:
         """Ends the processes, whatever they do."""
@@ -113,18 +116,18 @@ class WorkerPool(Executor):
 
     def _hand_out(self) -> None:
         for worker in self.workers:
-            if worker.task is None and self._waiting:
+            if worker.job is None and self._waiting:
                 worker.give(self._waiting.popleft())
 
-    def _replace(self, worker: _Worker) -> Report | None:
-        """A worker died: another one takes its place and its task."""
-        code, task = worker.end(), worker.task
+    def _replace(self, worker: _Worker) -> Restarted:
+        """Starts another worker in the place of one that died, and gives it the same job."""
+        code, job = worker.end(), worker.job
         self.workers[self.workers.index(worker)] = _Worker(self.log, self._inbox)
-        name = task.name if task else ""
+        name = job.name if job else ""
         self._deaths[name] = self._deaths.get(name, 0) + 1
         if self._deaths[name] >= MOST_DEATHS:
             raise UserError(f"a worker died {MOST_DEATHS} times (exit code {code}); {self.log} may say why.")
-        if task is not None:
-            self._waiting.appendleft(task)
+        if job is not None:
+            self._waiting.appendleft(job)
         self._hand_out()
-        return Report(name, "restarted", {"reason": f"exit code {code}"})
+        return Restarted(name, f"exit code {code}")

@@ -14,6 +14,7 @@ alignment_lambda * (rate_t - rate_(t-1)), where rate is the compliance of the ep
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
@@ -47,6 +48,7 @@ NOT_A_FIX, IDLE, IN_ORDER, VIOLATION = range(4)
 # The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
 HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 NO_TYPE = -1
+VIOLATION_TEXT = re.compile(r"(\w+) instead of (\w+): (\d+)")
 NOTHING = "nothing shown"
 LEAST_REPAIRS = 0.5  # per episode; with fewer nothing is shown about an order
 
@@ -240,6 +242,29 @@ class Compliance:
     def start_episodes(self, ended: np.ndarray) -> None:
         """Forgets the counts of environments whose episode ended; (n_envs,) bool."""
         self.episodes[ended] = np.zeros(1, EPISODE_DTYPE)
+
+
+def violations_to_text(counts: np.ndarray, types: Sequence[str]) -> str:
+    """Violations of a batch for its event, most frequent first, from counts by repaired and due type.
+
+    >>> violations_to_text(np.array([[0, 2], [12, 0]]), ("user", "enterprise"))
+    'enterprise instead of user: 12; user instead of enterprise: 2'
+    """
+    pairs = [(int(counts[pair]), pair) for pair in zip(*np.nonzero(counts), strict=True)]
+    return "; ".join(f"{types[a]} instead of {types[b]}: {n}" for n, (a, b) in sorted(pairs, reverse=True))
+
+
+def violations_from_text(texts: Sequence[str], types: Sequence[str]) -> np.ndarray:
+    """Sum of the counts in texts of :func:`violations_to_text`; (n_types, n_types). Unreadable parts are left out.
+
+    >>> violations_from_text(["enterprise instead of user: 12", "None"], ("user", "enterprise")).tolist()
+    [[0, 0], [12, 0]]
+    """
+    counts = np.zeros((len(types), len(types)), int)
+    for repaired, due, number in VIOLATION_TEXT.findall("; ".join(texts)):
+        if repaired in types and due in types:
+            counts[types.index(repaired), types.index(due)] += int(number)
+    return counts
 
 
 def held(multiplier: float, kept: float, target: float, start: float) -> float:

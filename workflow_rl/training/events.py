@@ -44,10 +44,6 @@ class UpdateEvent:
     memory_mb: float
     gpu_memory_mb: float | None = None
 
-    def progress(self) -> dict[str, Any]:
-        """What a search is told about a training under way."""
-        return {"phase": self.phase, "update": self.update, "return": self.mean_return, "compliance": self.compliance}
-
     def to_json(self) -> dict[str, Any]:
         """As a line of events.jsonl, where the mean return is called ``return``."""
         found: dict[str, Any] = {}

@@ -30,7 +30,7 @@ from workflow_rl.training.collectors import (
     workflow_codes,
     workflows_of,
 )
-from workflow_rl.training.compliance import held
+from workflow_rl.training.compliance import held, violations_to_text
 from workflow_rl.training.evaluation import Evaluation, FreshGames, evaluate_policy
 from workflow_rl.training.events import StopReason, UpdateEvent, WorkflowResult
 from workflow_rl.training.limits import limit_of
@@ -113,7 +113,8 @@ class Training:
             total=_mean(episodes["total"] + episodes["alignment"]),
             compliance=self.compliance() if self.config.conditioned else None, kept=kept,
             repairs=_mean(episodes["repairs"]), idle_fixes=_mean(episodes["idle"]),
-            violations=int(self.collector.violations.sum()), violations_by_pair=self._violations_by_pair(),
+            violations=int(self.collector.violations.sum()),
+            violations_by_pair=violations_to_text(self.collector.violations, self.network.unit_types),
             stats=stats, seconds_collect=collected - start, seconds_update=end - collected,
             transitions_per_s=self.config.batch / (end - start),
             cpu_share=(time.process_time() - cpu) / (end - start),
@@ -128,12 +129,6 @@ class Training:
         if not self.config.anneal:
             return self.config.alignment_lambda
         return self.config.alignment_lambda * (FIRST_STRENGTH + (1 - FIRST_STRENGTH) * min(1.0, 2 * self.progress))
-
-    def _violations_by_pair(self) -> str:
-        """What was repaired instead of what in this batch, e.g. ``enterprise instead of user: 12``."""
-        types, counts = self.network.unit_types, self.collector.violations
-        pairs = [(int(counts[pair]), pair) for pair in zip(*np.nonzero(counts), strict=True)]
-        return "; ".join(f"{types[a]} instead of {types[b]}: {n}" for n, (a, b) in sorted(pairs, reverse=True))
 
     def compliance(self) -> float | None:
         """Mean compliance of each environment's latest episode with a repair; None before the first one."""

@@ -1,0 +1,137 @@
+"""A run as its report shows it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig
+from workflow_rl.presets import TASK_FIELDS, make_config, make_search_config
+from workflow_rl.search.findings import EvaluationRow, Findings
+from workflow_rl.training.events import WorkflowResult
+from workflow_rl.training.workflow import unit_types
+
+CURVES = ("return", "compliance", "entropy")
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Curves and result of one training."""
+
+    name: str
+    workflow: str
+    updates: list[int]
+    curves: dict[str, list[float | None]]  # by name, a value per update
+    violations: np.ndarray  # of all batches, by repaired and due unit type; (n_types, n_types)
+    judged: bool  # whether it has an order to keep
+    seconds_collect: float
+    seconds_update: float
+    transitions: int
+    result: WorkflowResult | None  # figures that are not shown may be None, where an old run lacks them
+    damaged_lines: int
+    damage: str  # why the result cannot be used; empty if it can, or if there is none
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The process's prediction for a workflow, and the workflow's place on the map."""
+
+    workflow: str
+    mean: float
+    sigma: float
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Violations:
+    """Counts of repairs that were not due; rows are the repaired unit types, columns those that were due."""
+
+    unit_types: list[str]
+    counts: list[list[int]]
+    judged: bool
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds of all trainings by phase, and their transitions; general policies to start from included."""
+
+    collect: float
+    update: float
+    transitions: float
+    transitions_per_s: float
+
+
+@dataclass(frozen=True)
+class RunData(Findings):
+    """A run as a report shows it; a training has empty findings."""
+
+    run: str
+    kind: str
+    state: str
+    config: SearchConfig | TrainConfig
+    versions: dict[str, str]
+    commit: str
+    problem: str
+    trainings: list[TrainingData]
+    bases: list[TrainingData] = field(default_factory=list)
+    finals: list[TrainingData] = field(default_factory=list)
+    damaged_lines: int = 0
+    evaluations: list[EvaluationRow] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
+    quantile: float = 1.96  # errors that make a 95 % interval; of a search Student's, for few replicates
+    evaluation: dict[str, Any] | None = None  # JSON for the page: the run's policy on fresh games
+    stories: list[dict[str, Any]] = field(default_factory=list)  # JSON for the page: episodes
+
+    @property
+    def train(self) -> TrainConfig:
+        """Settings of the trainings."""
+        return self.config.train if isinstance(self.config, SearchConfig) else self.config
+
+    @property
+    def asked_for(self) -> int | None:
+        """Number of evaluations of a search once it is finished; None for a training."""
+        return self.config.n_workflows if isinstance(self.config, SearchConfig) else None
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        return command_of(self.config)
+
+    @property
+    def violations(self) -> Violations:
+        """Violations in all batches of the run's trainings."""
+        types = unit_types()
+        counts = sum((one.violations for one in self.trainings), np.zeros((len(types), len(types)), int))
+        return Violations(list(types), counts.tolist(), any(one.judged for one in self.trainings))
+
+    @property
+    def time(self) -> Time:
+        """Time and throughput of all trainings."""
+        every = [*self.trainings, *self.bases, *self.finals]
+        collect, update = (sum(getattr(one, f"seconds_{name}") for one in every) for name in ("collect", "update"))
+        transitions, busy = float(sum(one.transitions for one in every)), collect + update
+        return Time(collect, update, transitions, transitions / busy if busy else 0.0)
+
+
+def command_of(config: SearchConfig | TrainConfig) -> str:
+    """The command that makes a run with these settings: the options that differ from their defaults."""
+    search = isinstance(config, SearchConfig)
+    train = config.train if isinstance(config, SearchConfig) else config
+    names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
+    task = {name: getattr(train, name) for name in names}
+    usual = asdict(make_config("search" if search else "", **task)) | {"red_agent": TrainConfig.red_agent}
+    usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
+    plain = make_search_config(**task) if search else None
+    own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
+    words = [f"workflow-rl {'search' if search else 'train'}"]
+    for name, default in (own | usual).items():
+        value = getattr(config if name in own else train, name)
+        if value != default and not (search and name in TASK_FIELDS):
+            option = name.replace("_", "-")
+            flag = f"--{'' if value else 'no-'}{option}"
+            words.append(flag if isinstance(value, bool) else f"--{option} {shlex.quote(str(value))}")
+    return " ".join(words)
