@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -171,57 +173,68 @@ def _parts(rows: int) -> dict[str, float]:
     return {"rows": rows, "fit": with_fit - factor, "factor": factor, "climb": one, "choose": (many - 2 * one) / 40}
 
 
+@dataclass
+class Weighed:
+    """Bytes of the messages between driver and workers, and the driver's seconds for them, while it is entered."""
+
+    sizes: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Wraps the two functions that pack a training and keep its messages."""
+        module: Any = remote_training
+        pack, keep = module.pack, module.keep
+
+        def weighed_pack(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            parcel = pack(*arguments)
+            self.seconds["give_out"].append(time.perf_counter() - began)
+            self.sizes["parcel"].append(len(pickle.dumps(parcel)))
+            return parcel
+
+        def weighed_keep(task: Any, kind: str, value: Any) -> Any:
+            self.sizes[kind].append(len(pickle.dumps(value)))
+            began = time.perf_counter()
+            kept = keep(task, kind, value)
+            self.seconds["take_in"].append(time.perf_counter() - began)
+            return kept
+
+        module.pack, module.keep = weighed_pack, weighed_keep
+        try:
+            yield
+        finally:
+            module.pack, module.keep = pack, keep
+
+
 def evaluations() -> dict[str, Any]:
     """What a training costs and what travels: the default search with --ray local, its messages weighed."""
-    sizes: dict[str, list[int]] = {"parcel": [], remote_training.CHECKPOINT: [], remote_training.DONE: []}
-    seconds: dict[str, list[float]] = {"give_out": [], "take_in": []}
-    pack, keep = remote_training.pack, remote_training.keep
-
-    def weighed_pack(*arguments: Any) -> Any:
-        began = time.perf_counter()
-        parcel = pack(*arguments)
-        seconds["give_out"].append(time.perf_counter() - began)
-        sizes["parcel"].append(len(pickle.dumps(parcel)))
-        return parcel
-
-    def weighed_keep(task: Any, kind: str, value: Any) -> Any:
-        sizes[kind].append(len(pickle.dumps(value)))
-        began = time.perf_counter()
-        kept = keep(task, kind, value)
-        seconds["take_in"].append(time.perf_counter() - began)
-        return kept
-
     with tempfile.TemporaryDirectory() as folder:  # compiles what is not compiled yet
         program("search", "--n-workflows", "1", "--no-report", "--run-dir", f"{folder}/run")
-    module: Any = remote_training
-    module.pack, module.keep = weighed_pack, weighed_keep
-    figures: dict[str, Any] = {}
-    longer: dict[str, Any] = {"min_episodes": 50, "max_episodes": 50}
-    for name, changes in (("default", dict[str, Any]()), ("longer_trainings", longer)):
-        for kind in sizes:
-            sizes[kind] = []
-        for step in seconds:
-            seconds[step] = []
-        with tempfile.TemporaryDirectory() as folder:
-            config = make_search_config(in_flight=0, **changes)
-            executor = RayCluster("local", checkpoint_seconds=1.0)
-            new_search(config, Path(folder) / "run", executor, lambda _: None)
-            trainings = list((Path(folder) / "run" / "trainings").iterdir())
-            times = [(read_result(path) or {})["seconds"] for path in trainings]
-            memory = max(event["memory_mb"] for path in trainings for event in read_events(path))
-        figures[name] = {
-            "trainings": len(times),
-            "worker_memory_mb": memory,
-            "training_seconds": {"median": median(times), "all": sorted(times)},
-            "megabytes": {kind: float(np.mean(found)) / 1e6 for kind, found in sizes.items() if found},
-            "driver_seconds": {step: float(np.mean(found)) for step, found in seconds.items()},
-        }
-        down, up = figures[name]["megabytes"]["parcel"], figures[name]["megabytes"][remote_training.DONE]
-        figures[name]["megabytes_per_evaluation"] = config.replicates * (down + up)
-        figures[name]["seconds_per_evaluation"] = config.replicates * float(np.mean(times))
+    longer = {"min_episodes": 50, "max_episodes": 50}
+    figures: dict[str, Any] = {"default": _weighed_search({}), "longer_trainings": _weighed_search(longer)}
     figures["ray_seconds"], figures["look_seconds"] = _empty_tasks()
     figures["start_seconds"] = program_start()
     return figures
+
+
+def _weighed_search(changes: dict[str, Any]) -> dict[str, Any]:
+    config, weighed = make_search_config(in_flight=0, **changes), Weighed()
+    with tempfile.TemporaryDirectory() as folder, weighed.measuring():
+        new_search(config, Path(folder) / "run", RayCluster("local", checkpoint_seconds=1.0), lambda _: None)
+        trainings = list((Path(folder) / "run" / "trainings").iterdir())
+        times = [(read_result(path) or {})["seconds"] for path in trainings]
+        memory = max(event["memory_mb"] for path in trainings for event in read_events(path))
+    megabytes = {kind: float(np.mean(found)) / 1e6 for kind, found in weighed.sizes.items()}
+    return {
+        "trainings": len(times),
+        "worker_memory_mb": memory,
+        "training_seconds": {"median": median(times), "all": sorted(times)},
+        "megabytes": megabytes,
+        "driver_seconds": {step: float(np.mean(found)) for step, found in weighed.seconds.items()},
+        "megabytes_per_evaluation": config.replicates * (megabytes["parcel"] + megabytes[remote_training.DONE]),
+        "seconds_per_evaluation": config.replicates * float(np.mean(times)),
+    }
 
 
 def program_start() -> float:

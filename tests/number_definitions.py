@@ -44,7 +44,6 @@ ROUNDS_FROM = 2 * constant(
 N_WATCHED = constant("workflow_rl/report/story.py", "N_EPISODES")
 GAMES_OF_STUDY = 2000  # tests/test_numbers.py would not excuse another: baselines.py, `games`
 N_SAMPLES = sum(len(np.load(path)["n_steps"]) for path in DATA.glob("sample-*.npz"))
-PPO_TRIED = "the setting that was tried, in benchmarks/champion.py ppo"
 THROWN_AWAY = "a setting of an experiment that was not kept"
 THE_GAME, THE_ORDERS, THE_PROTOCOL = "a rule of the game", "all orders of the unit types", "lengths of the challenge"
 A_SETTING, STORAGE = "a default setting", "a width in memory"
@@ -102,8 +101,6 @@ DEFINITIONS = {
         f"up to {SHORT}, twice up to {MIDDLE}, once up to {LONG}": THE_PROTOCOL,
         f"two layers of {make_config('champion').hidden}": A_SETTING,
         f"{make_config('champion').imitate_updates} batches": A_SETTING,
-        "discount 0.98, `gae_lambda` 0.9": PPO_TRIED,
-        "batches of 225,000 transitions": PPO_TRIED,
     },
     "docs/cluster.md": {
         f"every {constant('workflow_rl/search/ray_executor.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,

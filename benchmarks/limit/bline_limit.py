@@ -259,26 +259,18 @@ def bline_limit(
     if horizon <= UNKNOWN_STEPS:
         raise UserError(f"the horizon must be more than {UNKNOWN_STEPS} steps, not {horizon}.")
     network = load_network()
-    tables = compile_tables(network, edition)
-    if not users or set(users) - set(network.red.bline.users):
-        raise UserError(f"the user hosts must be some of {', '.join(network.red.bline.users)}, not {', '.join(users)}.")
-    tables["bline_users"] = sum(1 << network.host_names.index(user) for user in set(users))
+    tables, hosts = _tables(network, edition, set(users))
     solution = solve(tables, network, horizon, takeovers=takeovers)
     values = (solution.values[1:, 0] / 10).tolist()
     lengths = [length for length in lengths if length <= horizon] or [horizon]
     orders, incidents = _orders(solution, network, lengths, takeovers, games, seed)
-    hosts = sorted(set(users), key=network.host_names.index)
     return {
         "edition": edition,
         "horizon": horizon,
         "values": values,
         "states": int(solution.graph.sizes[STATES]),
-        "by_user": {
-            str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
-        },
-        "confirmed": {
-            str(length): _confirm(solution, network, length, games, seed, values[length - 1]) for length in lengths
-        },
+        "by_user": {str(n): dict(zip(hosts, reached_by_user(solution, n), strict=True)) for n in lengths},
+        "confirmed": {str(n): _confirm(solution, network, n, games, seed, values[n - 1]) for n in lengths},
         "orders": orders,
         "cost_of_the_worst_order": {
             str(n): values[n - 1] - min(cells[str(n)]["exact"] for cells in orders.values()) for n in lengths
@@ -286,6 +278,16 @@ def bline_limit(
         "incidents": incidents,
         "seconds": time.perf_counter() - began,
     }
+
+
+def _tables(network: Network, edition: str, users: set[str]) -> tuple[np.ndarray, list[str]]:
+    """The rules with red drawing its user host from ``users`` only, and these hosts in the order of the network."""
+    allowed = network.red.bline.users
+    if not users or users - set(allowed):
+        raise UserError(f"the user hosts must be some of {', '.join(allowed)}, not {', '.join(sorted(users))}.")
+    tables = compile_tables(network, edition)
+    tables["bline_users"] = sum(1 << network.host_names.index(user) for user in users)
+    return tables, sorted(users, key=network.host_names.index)
 
 
 def _orders(
