@@ -1,13 +1,11 @@
 """The search on a Ray cluster: what Ray costs, what survives, how far it goes.
 
-    python -m benchmarks.cluster overhead     # the default search with --ray local beside local processes
-    python -m benchmarks.cluster faults       # three nodes, one killed and one added in the middle
-    python -m benchmarks.cluster suggestions  # seconds of suggestions among 40,320 orders
-    python -m benchmarks.cluster evaluations  # seconds, megabytes and the driver's work per training
-    python -m benchmarks.cluster scaling      # one and two trainings at once
-    python -m benchmarks.cluster model        # up to 10,000 workers, simulated from the figures of the two before
-
-Each writes benchmarks/results/cluster_<name>.json.
+python -m benchmarks cluster overhead     # the default search with --ray local beside local processes
+python -m benchmarks cluster faults       # three nodes, one killed and one added in the middle
+python -m benchmarks cluster suggestions  # seconds of suggestions among 40,320 orders
+python -m benchmarks cluster evaluations  # seconds, megabytes and the driver's work per training
+python -m benchmarks cluster scaling      # one and two trainings at once
+python -m benchmarks cluster model        # up to 10,000 workers, simulated from the figures of the two before
 """
 
 from __future__ import annotations
@@ -31,7 +29,8 @@ import numpy as np
 import torch
 
 from benchmarks.cluster_model import Cluster, Costs, Work
-from benchmarks.results import RESULTS, write_result
+from benchmarks.command import main
+from benchmarks.results import RESULTS
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import read_config, read_events, read_result
 from workflow_rl.search import ray_executor as cluster
@@ -323,17 +322,5 @@ def _stored(name: str) -> dict[str, Any]:
     return figures
 
 
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "overhead": overhead, "faults": faults, "suggestions": suggestions, "evaluations": evaluations,
-    "scaling": scaling, "model": model,
-}  # fmt: skip
-
-
-def main() -> None:
-    """Measures the parts that are named, or all."""
-    for name in sys.argv[1:] or PARTS:
-        print(write_result(f"cluster_{name}", f"python -m benchmarks.cluster {name}", PARTS[name]()))
-
-
 if __name__ == "__main__":
-    main()
+    main("cluster")

@@ -1,4 +1,4 @@
-"""The pictures of the documents, from the stored run: ``python -m benchmarks.pictures``."""
+"""The pictures of the documents, from the stored run: ``python -m benchmarks pictures``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from benchmarks.command import main
 from workflow_rl.report.build import gather, write_report
 from workflow_rl.report.paper import write_figures
 
@@ -37,7 +38,7 @@ def photograph(page: Path, target: Path) -> None:
         browser.close()
 
 
-def main() -> None:
+def measure() -> None:
     """Writes docs/pictures."""
     (DOCS / "pictures").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -48,4 +49,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main("pictures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.experiments import EXPERIMENTS, run_experiment
 from benchmarks.page.answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
 from benchmarks.page.parts import Files
 from benchmarks.page.render import render
@@ -30,6 +32,7 @@ from benchmarks.studies.rollouts import (
 )
 from benchmarks.studies.statistics import difference, interquartile_mean, of_games, paired, summary
 from benchmarks.studies.trainings import _noise
+from benchmarks.test_ways import NAMES as WAYS_TO_TEST
 from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from workflow_rl.errors import UserError
@@ -40,8 +43,8 @@ from workflow_rl.training.workflow import Workflow
 ORDER = "enterprise,op_server,user,defender,op_host"
 
 
-def study(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.study", *arguments]
+def benchmarks(*arguments: str, module: str = "benchmarks") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
@@ -53,7 +56,7 @@ def in_folder(folder: Path) -> list[str]:
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The result files of all studies in their quick form."""
     folder = tmp_path_factory.mktemp("quick")
-    done = study("all", "--quick", *in_folder(folder), "--json")
+    done = benchmarks("studies", "--quick", *in_folder(folder), "--json")
     assert done.returncode == 0, done.stderr
     paths = json.loads(done.stdout.splitlines()[-1])["results"]
     assert [Path(path).name for path in paths] == [f"study_{name}.json" for name in STUDIES]
@@ -71,7 +74,7 @@ def shape(value: Any) -> Any:
 class TestQuickForms:
     def test_every_study_writes_how_it_was_made_and_by_which_seeds(self, quick: dict[str, dict[str, Any]]) -> None:
         for name, found in quick.items():
-            assert found["command"] == f"python -m benchmarks.study {name} --quick"
+            assert found["command"] == f"python -m benchmarks {name} --quick"
             assert found["quick"] is True
             assert found["seeds"]
             assert found["commits_of_cells"]
@@ -112,7 +115,7 @@ class TestQuickForms:
         self, quick: dict[str, dict[str, Any]], tmp_path: Path
     ) -> None:
         """Killed without grace once some cells are done; those are not made again, the figures are the same."""
-        command = [sys.executable, "-m", "benchmarks.study", "robustness", "--quick", *in_folder(tmp_path)]
+        command = [sys.executable, "-m", "benchmarks", "robustness", "--quick", *in_folder(tmp_path)]
         child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
         give_up = time.monotonic() + 240
         while len(list((tmp_path / "cells").glob("*.json"))) < 3 and time.monotonic() < give_up:
@@ -122,14 +125,14 @@ class TestQuickForms:
         kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").glob("*.json")}
         assert len(kept) >= 3
         assert not (tmp_path / "study_robustness.json").exists()
-        again = study("robustness", "--quick", *in_folder(tmp_path))
+        again = benchmarks("robustness", "--quick", *in_folder(tmp_path))
         assert again.returncode == 0, again.stderr
         assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
         assert read_result_file(tmp_path / "study_robustness.json")["figures"] == quick["robustness"]["figures"]
 
 
 def test_the_page_of_results_is_up_to_date() -> None:
-    """Written anew by ``python -m benchmarks.study --render`` whenever a result changes; never by hand."""
+    """Written anew by ``python -m benchmarks page`` whenever a result changes; never by hand."""
     page = ROOT / "docs" / "results.md"
     assert render(ROOT / "benchmarks" / "results", page) == page.read_text(encoding="utf-8")
 
@@ -223,26 +226,70 @@ def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path
 
 
 def test_bad_input_is_one_sentence() -> None:
+    names = ", ".join([*STUDIES, "studies", "page", *EXPERIMENTS])
     cases = {
-        ("nothing",): "unknown study 'nothing'; allowed: baselines, rollout, ablation, robustness, scaling, limit.",
-        ("--render", "--quick"): "the page is made from complete results; leave --quick out.",
+        ("nothing",): f"unknown experiment 'nothing'; allowed: {names}.",
+        ("page", "--quick"): "the page is made from complete results; leave --quick out.",
         (
-            "--render",
+            "page",
             "--results",
             "nowhere",
         ): "nowhere/study_baselines.json is missing; the study that writes it has not been run to its end.",
         ("limit", "--jobs", "0"): "jobs must be from 1 to 1000, not 0.",
         ("limit", "--folder", "/proc/x"): "/proc/x: cannot write there (No such file or directory).",
+        ("limit", "bline"): "limit has no parts; leave 'bline' out.",
+        ("design", "twice"): "design has no parts; leave 'twice' out.",
+        ("design", "--quick"): "design has no quick form; leave --quick out.",
+        ("workflow_table", "bline", "7"): (
+            "unknown part of workflow_table 'bline 7'; allowed: bline, meander, bline 30, meander 40."
+        ),
+        ("free_play", "some"): "free_play takes a number of games, not 'some'.",
     }
     for arguments, sentence in cases.items():
-        done = study(*arguments)
+        done = benchmarks(*arguments)
         assert (done.returncode, done.stderr.strip()) == (2, f"Error: {sentence}"), arguments
 
 
-def test_without_a_name_the_studies_are_listed() -> None:
-    done = study()
+def test_without_a_name_every_experiment_is_listed_with_what_it_asks() -> None:
+    done = benchmarks()
     assert done.returncode == 0
-    assert all(name in done.stdout for name in STUDIES)
+    for name, words in ({n: s.words for n, s in STUDIES.items()} | {n: e.asks for n, e in EXPERIMENTS.items()}).items():
+        assert any(name in line and words in line for line in done.stdout.splitlines()), name
+
+
+def test_the_module_of_an_experiment_is_another_way_to_run_it() -> None:
+    """The documents and the stored results name ``python -m benchmarks.champion table``."""
+    done = benchmarks("nothing", module="benchmarks.champion")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: unknown part of champion 'nothing'; allowed: original, table, ")
+
+
+def test_every_experiment_has_the_functions_that_measure_its_parts() -> None:
+    """Read without imports, which take seconds; of ways to test, one function measures each."""
+    folder = ROOT / "benchmarks"
+    modules = {p.stem for p in folder.glob("*.py") if "main(" in p.read_text("utf-8").partition("if __name__")[2]}
+    assert modules - {"study"} == set(EXPERIMENTS)
+    for name, experiment in EXPERIMENTS.items():
+        tree = ast.parse((folder / f"{name}.py").read_text("utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert "measure" in defined or set(experiment.parts) <= defined, name
+    assert tuple(WAYS_TO_TEST) == EXPERIMENTS["test_ways"].parts
+
+
+def test_figures_are_stored_with_the_command_that_measures_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("benchmarks.results.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.champion.clock", lambda: {"x": 1})
+    monkeypatch.setattr("benchmarks.workflow_table.measure", lambda *words: {"words": words})
+    monkeypatch.setattr("benchmarks.pictures.measure", lambda: None)
+    (clock,), tables = run_experiment("champion", "clock"), list(run_experiment("workflow_table"))
+    assert read_result_file(clock)["command"] == "python -m benchmarks champion clock"
+    assert [path.name for path in (clock, tables[0], tables[-1])] == [
+        "champion_clock.json", "workflow_table_bline.json", "workflow_table_meander_40.json",
+    ]  # fmt: skip
+    assert read_result_file(tables[-1])["figures"] == {"words": ["meander", "40"]}
+    assert list(run_experiment("pictures")) == []
 
 
 def laboratory(folder: Path) -> Laboratory:
@@ -287,7 +334,7 @@ def test_a_damaged_cell_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_two_studies_cannot_work_in_one_folder(tmp_path: Path) -> None:
     with laboratory(tmp_path).held():
-        done = study("limit", "--quick", *in_folder(tmp_path))
+        done = benchmarks("limit", "--quick", *in_folder(tmp_path))
     assert (done.returncode, done.stderr.strip()) == (2, f"Error: {tmp_path} is in use by another process.")
 
 

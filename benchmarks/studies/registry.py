@@ -66,7 +66,7 @@ def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> 
         "seconds_of_cells": sum(laboratory.spent.values()),
         "seconds_of_last_start": time.perf_counter() - began,
     }
-    command = f"python -m benchmarks.study {name}{' --quick' if quick else ''}"
+    command = f"python -m benchmarks {name}{' --quick' if quick else ''}"
     return write_result(results, f"study_{name}", command, figures, **about)
 
 

@@ -1,0 +1,107 @@
+"""The one front door to all experiments.
+
+python -m benchmarks                    # lists them
+python -m benchmarks champion table     # runs one part; without a part, all of them
+python -m benchmarks ablation --quick   # runs a study; a killed one resumes where it was
+python -m benchmarks page               # writes docs/results.md from the stored results
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.experiments import EXPERIMENTS, run_experiment
+from benchmarks.studies.registry import STUDIES
+from workflow_rl.cli.options import Jobs, Json
+from workflow_rl.cli.printing import say, show_result
+from workflow_rl.engine.network import check_choice
+from workflow_rl.errors import UserError
+
+RESULTS, PAGE = Path("benchmarks/results"), Path("docs/results.md")
+FULL, QUICK = Path("runs/studies"), Path("runs/studies-quick")
+ALL_STUDIES, WRITE_PAGE = "studies", "page"
+
+
+def command(
+    name: Annotated[
+        str, typer.Argument(help="An experiment, `studies` for all studies, or `page`; none lists them.")
+    ] = "",
+    part: Annotated[list[str] | None, typer.Argument(help="Its part or argument.", show_default=False)] = None,
+    quick: Annotated[bool, typer.Option(help="A small form of a study that only shows that it works.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where studies keep cells.", show_default=f"{FULL}, quick: {QUICK}")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Result files of studies.", show_default=f"{RESULTS}, quick: {QUICK}")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = PAGE,
+    jobs: Jobs = None,
+    as_json: Json = False,
+) -> None:
+    """Runs an experiment and stores its result, or writes the page of results."""
+    words, kept = " ".join(part or []), results or (QUICK if quick else RESULTS)
+    if not name:
+        listed = {"studies": {key: one.words for key, one in STUDIES.items()}}
+        listed["experiments"] = {key: one.asks for key, one in EXPERIMENTS.items()}
+        show_result(listed, as_json, _list)
+        return
+    check_choice("experiment", name, (*STUDIES, ALL_STUDIES, WRITE_PAGE, *EXPERIMENTS))
+    if name in EXPERIMENTS:
+        if quick:
+            raise UserError(f"{name} has no quick form; leave --quick out.")
+        paths = list(run_experiment(name, words))
+    elif words:
+        raise UserError(f"{name} has no parts; leave {words!r} out.")
+    elif name == WRITE_PAGE:
+        paths = [_write_page(kept, output, quick)]
+    else:
+        names = list(STUDIES) if name == ALL_STUDIES else [name]
+        paths = _run_studies(names, quick, folder or (QUICK if quick else FULL), kept, jobs)
+    found: dict[str, Any] = {"results": [str(path) for path in paths]}
+    show_result(found, as_json, lambda: print(*found["results"], sep="\n"))
+
+
+def _run_studies(names: list[str], quick: bool, folder: Path, results: Path, jobs: int | None) -> list[Path]:
+    from benchmarks.studies.cells import Laboratory
+    from benchmarks.studies.registry import run_study
+    from workflow_rl.config import check_jobs
+
+    laboratory, paths = Laboratory(folder, check_jobs(jobs), say), []
+    with laboratory.held():
+        for name in names:
+            paths.append(run_study(name, quick, laboratory, results))
+            say(f"{name}: done, {paths[-1]}")
+    return paths
+
+
+def _write_page(results: Path, output: Path, quick: bool) -> Path:
+    from benchmarks.page.render import write_page
+
+    if quick:
+        raise UserError("the page is made from complete results; leave --quick out.")
+    return write_page(results, output)
+
+
+def _list() -> None:
+    print(f"Studies (`{ALL_STUDIES}` runs all of them, `{WRITE_PAGE}` writes {PAGE}):")
+    for name, study in STUDIES.items():
+        print(f"  {name:15} {study.words}")
+    print("Other experiments, with their parts or the default of their argument:")
+    for name, one in EXPERIMENTS.items():
+        options = ", ".join(one.parts) or one.argument
+        print(f"  {name:15} {one.asks}" + (f"\n{'':18}{options}" if options else ""))
+
+
+def main(name: str = "") -> None:
+    """Runs the command line; an experiment's own module gives its name (``python -m benchmarks.champion table``)."""
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    try:
+        app([*([name] if name else []), *sys.argv[1:]], prog_name="python -m benchmarks")
+    except UserError as error:
+        say(f"Error: {error}")
+        sys.exit(2)
