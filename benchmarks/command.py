@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -61,8 +61,12 @@ def command(
     else:
         names = list(STUDIES) if name == ALL_STUDIES else [name]
         paths = _run_studies(names, quick, folder or (QUICK if quick else FULL), kept, jobs)
-    found: dict[str, Any] = {"results": [str(path) for path in paths]}
-    show_result(found, as_json, lambda: print(*found["results"], sep="\n"))
+    show_result({"results": [str(path) for path in paths]}, as_json, lambda: _show(paths))
+
+
+def _show(paths: list[Path]) -> None:
+    for path in paths:
+        print(path)
 
 
 def _run_studies(names: list[str], quick: bool, folder: Path, results: Path, jobs: int | None) -> list[Path]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +19,10 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments import EXPERIMENTS, run_experiment
-from benchmarks.page.answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
-from benchmarks.page.parts import Files
-from benchmarks.page.render import render
+from benchmarks.page import answers, formats
+from benchmarks.page.formats import one_line
+from benchmarks.page.render import render, write_page
+from benchmarks.studies import statistics
 from benchmarks.studies.cells import Cell, Laboratory
 from benchmarks.studies.games import greedy_priority, play, play_games
 from benchmarks.studies.registry import STUDIES
@@ -173,46 +176,47 @@ def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Pat
         return change
 
     dear, free, better = (
-        changed(copied, "baselines", obedience(*figures)) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
+        one_line(changed(copied, "baselines", obedience(*figures))) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
     )
     assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
     assert "against B_line -3.00 [-4.00, -2.00], and -3.00 [-4.00, -2.00] after the search's short trainings" in dear
-    assert "obedience and freedom cannot be told apart (+0.00 [-1.00, +1.00])" in free
+    assert "obedience and freedom are statistically indistinguishable (+0.00 [-1.00, +1.00])" in free
     assert "obedience gains (+2.00 [+1.00, +3.00])" in better
-
-
-class Told(Files):
-    """Figures that were made up."""
-
-    def __init__(self, **figures: Any) -> None:
-        super().__init__(Path("nowhere"))
-        self._known = {name: {"figures": found} for name, found in figures.items()}
 
 
 def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
     def stopped(low: float, high: float) -> str:
-        gain = {"difference": (low + high) / 2, "low": low, "high": high, "clear": low > 0}
-        budget = {name: {"user first": {"transitions": {"iqm": 1.0}}} for name in ("on", "off")}
-        found = {"early_stopping": budget | {"gain_of_going_on": {"user first": gain}}}
-        return _claim_stop(Told(study_ablation=found))[-1]
+        return answers.early_stopping({"user first": {"low": low, "high": high}})
 
     assert (stopped(-0.2, 0.9), stopped(-0.2, 5.0), stopped(2.0, 5.0)) == ("yes", "not shown", "no")
 
     def searched(random: int) -> str:
         names = {"gp-ucb": 5, "random": random, "round-robin": 1}
-        found = {name: {"enterprise_before_user_in_best": n, "searches": 5} for name, n in names.items()}
-        return _claim_search(Told(study_ablation={"searches": found | {"evaluations": 8}}))[-1]
+        return answers.gp_ucb({name: {"enterprise_before_user_in_best": n} for name, n in names.items()})
 
     assert (searched(2), searched(5)) == ("yes", "not on this problem")
 
-    def rollouts(noise: float, memory: float) -> Told:
-        kinds = {"1 episode": (10.0, 400.0), "25 environments": (3.0, 410.0), "200 environments": (noise, memory)}
-        rows = {kind: {"peak_memory_mb": mb} for kind, (_, mb) in kinds.items()}
-        noises = {kind: {"noise": {"iqm": value}} for kind, (value, _) in kinds.items()}
-        return Told(study_rollout={"rows": rows, "gradients": {"5": {}, "25": noises, "50": {}}})
+    def kinds(one: Any, some: Any, many: Any) -> dict[str, Any]:
+        return {answers.ONE: one, answers.SOME: some, answers.MANY: many}
 
-    assert [_claim_noise(rollouts(noise, 1.0))[-1] for noise in (1.0, 1e3)] == ["yes", "no"]
-    assert [_claim_memory(rollouts(1.0, mb))[-1] for mb in (420.0, 500.0, 1e6)] == ["yes", "nearly", "no"]
+    noises = [kinds(*({"noise": {"iqm": value}} for value in (10.0, 3.0, many))) for many in (1.0, 1e3)]
+    assert [answers.noise(found) for found in noises] == ["yes", "no"]
+    memories = [kinds(*({"peak_memory_mb": mb} for mb in (400.0, 410.0, many))) for many in (420.0, 500.0, 1e6)]
+    assert [answers.memory(found) for found in memories] == ["yes", "nearly", "no"]
+    rates = [kinds(*({"transitions_per_s": rate} for rate in (1.0, some, 50.0))) for some in (8.0, 7.0)]
+    assert [answers.speed(found) for found in rates] == ["yes", "in part"]
+
+    def stability(low: float, middle: float, high: float) -> str:
+        one, many = {"low": -60, "iqm": -50, "high": -40}, {"low": low, "iqm": middle, "high": high}
+        return answers.stability(kinds(*({"equal_transitions": {"mean_return": found}} for found in (one, {}, many))))
+
+    assert (stability(-21, -20, -19), stability(-90, -20, -10), stability(-90, -80, -10)) == ("yes", "in part", "no")
+
+
+def test_a_pair_shows_an_effect_only_beyond_what_ten_pairs_show_by_chance() -> None:
+    clear, close, far = ({"effect": effect, "standard_error": 1.0} for effect in (-3.0, 2.5, 0.1))
+    assert answers.clear_pairs([close, clear, far]) == [clear]
+    assert answers.closest_pair([far, close]) == close
 
 
 def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path) -> None:
@@ -223,6 +227,22 @@ def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path
     assert "`robustness`" in first
     assert "## Robustness" not in page
     assert "## Baselines" in page
+
+
+def test_no_line_of_the_page_is_too_long_but_in_tables_and_code() -> None:
+    text = re.sub(
+        r"^```.*?^```$", "", (ROOT / "docs" / "results.md").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_a_result_without_a_figure_of_the_page_is_refused_in_a_sentence(copied: Path) -> None:
+    path = copied / "study_scaling.json"
+    found = json.loads(path.read_text("utf-8"))
+    del found["figures"]["search"]["2"]["trainings"]
+    path.write_text(json.dumps(found), "utf-8")
+    with pytest.raises(UserError, match=r"lack something \(.*trainings.*\): run the studies again"):
+        write_page(copied, copied / "page.md")
 
 
 def test_bad_input_is_one_sentence() -> None:
@@ -336,6 +356,13 @@ def test_two_studies_cannot_work_in_one_folder(tmp_path: Path) -> None:
     with laboratory(tmp_path).held():
         done = benchmarks("limit", "--quick", *in_folder(tmp_path))
     assert (done.returncode, done.stderr.strip()) == (2, f"Error: {tmp_path} is in use by another process.")
+
+
+@pytest.mark.parametrize("module", [formats, statistics])
+def test_the_examples_of_a_module_hold(module: Any) -> None:
+    failed, tried = doctest.testmod(module)
+    assert tried > 0
+    assert failed == 0
 
 
 def test_the_interquartile_mean_leaves_a_quarter_out_at_each_end() -> None:
