@@ -1,7 +1,7 @@
-"""The defenders of the results page: how well they defend, where that holds, and why old scores could not be repeated.
+"""The defenders of the results page: how well they defend, where that holds, and why scores were hard to reproduce.
 
 python -m benchmarks champion table       # expert, learned and original by the official protocol, both editions
-python -m benchmarks champion cyborg      # the same games on csle-cyborg (current edition), beside the engine
+python -m benchmarks champion cyborg      # the same games on csle-cyborg (current edition) and on the engine
 python -m benchmarks champion original    # trains the preset `original`, for the table
 python -m benchmarks champion editions    # each defender by the rules of the edition it was not made for
 python -m benchmarks champion wrapper     # observations as the winning entry's own wrapper makes them
@@ -44,16 +44,16 @@ from workflow_rl.training.trainer import train_workflow
 
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
-GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # a seed that nothing was chosen by
+GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # no choice is based on this seed
 ORIGINAL = Path(tempfile.gettempdir()) / "workflow_rl-original"
 
 
 def _quiet(_: float) -> None:
-    """Nobody waits for progress."""
+    """Ignores progress."""
 
 
 def champion(edition: str) -> Policy:
-    """The champion that comes with the package."""
+    """The champion that ships with the package."""
     return policy_of(DATA / f"champion-{edition}.safetensors", "")
 
 
@@ -102,7 +102,7 @@ def cyborg() -> dict[str, Any]:
 
 
 def editions() -> dict[str, Any]:
-    """Defenders made for one edition by the rules of either."""
+    """Defenders made for one edition, under the rules of both."""
     found: dict[str, Any] = {}
     for rules in EDITIONS:
         for made_for in EDITIONS:

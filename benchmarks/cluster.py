@@ -1,10 +1,10 @@
 """The search on a Ray cluster: what Ray costs, what survives, how far it goes.
 
-python -m benchmarks cluster overhead     # the default search with --ray local beside local processes
+python -m benchmarks cluster overhead     # the default search with --ray local and with local processes
 python -m benchmarks cluster faults       # three nodes, one killed and one added in the middle
 python -m benchmarks cluster suggestions  # seconds of suggestions among 40,320 orders
 python -m benchmarks cluster evaluations  # seconds, megabytes and the driver's work per training
-python -m benchmarks cluster scaling      # one and two trainings at once
+python -m benchmarks cluster scaling      # one and two parallel trainings
 python -m benchmarks cluster model        # up to 10,000 workers, simulated from the figures of the two before
 """
 
@@ -123,7 +123,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def informed(observations: int, seed: int = 0) -> GPUCBSearch:
-    """A search among eight unit types that has seen so many orders; every pair has an effect."""
+    """A search among eight unit types that has observed this many orders; every pair has an effect."""
     search, rng = GPUCBSearch(ITEMS), np.random.default_rng(seed)
     effects = rng.normal(size=28)
     for order in some_orders(observations, seed + 1):
@@ -162,7 +162,7 @@ def suggestions() -> dict[str, Any]:
 
 
 def _parts(rows: int) -> dict[str, float]:
-    """Seconds of the steps of suggestions for so many observations, by themselves."""
+    """Seconds of each step of a suggestion, by the number of observations."""
     search = informed(rows)
     with_fit = timed(search.model)
     model = search.model()
@@ -174,7 +174,7 @@ def _parts(rows: int) -> dict[str, float]:
 
 @dataclass
 class Weighed:
-    """Bytes of the messages between driver and workers, and the driver's seconds for them, while it is entered."""
+    """Bytes of the messages between driver and workers, and the driver's seconds for them."""
 
     sizes: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -207,7 +207,7 @@ class Weighed:
 
 
 def evaluations() -> dict[str, Any]:
-    """What a training costs and what travels: the default search with --ray local, its messages weighed."""
+    """What a training costs and what is sent: the default search with --ray local, its messages measured."""
     with tempfile.TemporaryDirectory() as folder:  # compiles what is not compiled yet
         program("search", "--n-workflows", "1", "--no-report", "--run-dir", f"{folder}/run")
     longer = {"min_episodes": 50, "max_episodes": 50}
@@ -268,7 +268,7 @@ def _empty_tasks(number: int = 1000) -> tuple[float, float]:
 
 
 def scaling() -> dict[str, Any]:
-    """Longer trainings, one and two at once, each on a cluster of this machine: how much of the second core is used."""
+    """Longer trainings, one and two in parallel, on a cluster of this machine: how much of the second core is used."""
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for jobs in (1, 2):

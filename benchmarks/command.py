@@ -45,7 +45,7 @@ def command(
     """Runs an experiment and stores its result, or writes the page of results."""
     words, kept = " ".join(part or []), results or (QUICK if quick else RESULTS)
     if not name:
-        listed = {"studies": {key: one.words for key, one in STUDIES.items()}}
+        listed = {"studies": STUDIES}
         listed["experiments"] = {key: one.asks for key, one in EXPERIMENTS.items()}
         show_result(listed, as_json, _list)
         return
@@ -92,8 +92,8 @@ def _write_page(results: Path, output: Path, quick: bool) -> Path:
 
 def _list() -> None:
     print(f"Studies (`{ALL_STUDIES}` runs all of them, `{WRITE_PAGE}` writes {PAGE}):")
-    for name, study in STUDIES.items():
-        print(f"  {name:15} {study.words}")
+    for name, asks in STUDIES.items():
+        print(f"  {name:15} {asks}")
     print("Other experiments, with their parts or the default of their argument:")
     for name, one in EXPERIMENTS.items():
         options = ", ".join(one.parts) or one.argument

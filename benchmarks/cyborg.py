@@ -1,4 +1,4 @@
-"""Genuine CybORG beside the engine: ``python -m benchmarks cyborg lockstep|transfer|speed|oracle``."""
+"""Genuine CybORG compared with the engine: ``python -m benchmarks cyborg lockstep|transfer|speed|oracle``."""
 
 from __future__ import annotations
 

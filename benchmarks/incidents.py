@@ -1,11 +1,11 @@
 """Incidents: ``python -m benchmarks incidents PART``, alone on the machine.
 
-* search: the default search in incidents against both red agents, beside the tables of all orders.
+* search: the default search in incidents against both red agents, compared with the tables of all orders.
 * regret: GP-UCB, random search and round-robin on those tables, 100 simulated searches each.
 * strategies: GP-UCB, random search and round-robin with real short trainings, judged by those tables.
-* general: a policy without an order, trained with takeovers after 0 to 60 steps, beside the champion and a policy that
-  was trained for the challenge.
-* cyborg: the best and the worst order against B_line on genuine CybORG, beside the engine.
+* general: a policy without an order, trained with takeovers after 0 to 60 steps, compared with the champion and a
+  policy that was trained for the challenge.
+* cyborg: the best and the worst order against B_line on genuine CybORG and on the engine.
 * lockstep: live games of genuine CybORG with takeovers, every step compared with the engine.
 
 Needs the tables: ``python -m benchmarks workflow_table bline 30`` and ``meander 40``.

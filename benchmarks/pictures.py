@@ -16,7 +16,7 @@ FIGURES = ("ranking.svg", "pairs.svg")
 
 
 def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
-    """The figures that the documents show, made anew in a folder."""
+    """The figures of the documents, regenerated in a folder."""
     with zipfile.ZipFile(DOCS / "example-run.zip") as archive:
         archive.extractall(folder / "example-run")
     write_figures(gather(folder / "example-run"), folder / "figures")

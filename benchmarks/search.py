@@ -1,4 +1,4 @@
-"""The default search against both red agents, its defender beside longer trainings, and its regret by the true table.
+"""The default search against both red agents, its defender compared with longer trainings, and its regret.
 
 python -m benchmarks search
 """

@@ -1,6 +1,6 @@
 """The tests from an empty clone in several surroundings, as root: ``python -m benchmarks test_ways [NAME]``.
 
-Each way clones the last commit beside the project, sets up an environment of its own and runs ``make test`` (or
+Each way clones the last commit next to the project, sets up a new environment and runs ``make test`` (or
 ``make test-all``) with ``CI=true``, so that nothing is skipped. Alone on the machine the seconds count as well.
 """
 
@@ -119,7 +119,7 @@ def prepare() -> None:
 
 
 def measure(name: str) -> None:
-    """Runs one way and stores its outcome beside those of the others, in one file."""
+    """Runs one way and stores its outcome in the file of all ways."""
     prepare()
     path = RESULTS / "test_ways.json"
     known: dict[str, Any] = read_result_file(path)["figures"] if path.exists() else {}

@@ -1,12 +1,12 @@
-"""The true table: every workflow against a red agent, trained to the end with seeds of its own.
+"""The true table: every workflow against a red agent, fully trained, each training with its own seed.
 
     python -m benchmarks workflow_table bline
     python -m benchmarks workflow_table meander
     python -m benchmarks workflow_table bline 30
     python -m benchmarks workflow_table meander 40
 
-With a number: incidents, in which blue takes over after so many steps. There each order of the types that red takes is
-trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes. An interrupted
+With a number: incidents, in which blue takes over after that many steps. There each order of the types that red takes
+is trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes. An interrupted
 measurement resumes: finished trainings are kept in runs/, by commit.
 """
 

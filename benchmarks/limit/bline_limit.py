@@ -55,7 +55,7 @@ class Solution(NamedTuple):
     graph: Graph
     reduction: Reduction
     tables: np.ndarray
-    values: np.ndarray  # (horizon + 1, states kept) float64: return of the states with so many steps to go, in tenths
+    values: np.ndarray  # (horizon + 1, states kept) float64: return of the states, by the steps to go, in tenths
     choices: np.ndarray  # (horizon + 1, states) uint8: which of its moves
     starts: np.ndarray  # (takeovers, states) float64: the chance of each state when blue takes over
     expected: np.ndarray  # (horizon + 1, takeovers) float64: return from there
@@ -92,7 +92,7 @@ def solve(
 ) -> Solution:
     """The best play for every number of steps to go; values are kept of the states of the first steps, or of all.
 
-    With ``takeovers`` the graph goes on for so many steps more, in which blue sleeps at first.
+    With ``takeovers`` the graph covers that many more steps, in which blue sleeps at first.
     """
     r = reduction(tables, network)
     graph = build(tables, r, horizon + max(takeovers, default=0))
@@ -242,16 +242,16 @@ def bline_limit(
 
     Args:
         edition: the rules.
-        horizon: the longest; games of no more steps are looked at.
+        horizon: the largest number of steps.
         users: the hosts from which red draws its user host; fewer than all is another, quicker question.
         games: how many confirm each length.
         seed: of these games.
         lengths: those confirmed, as far as the horizon allows; if none, the horizon itself.
-        takeovers: the same again for incidents in which red plays so many steps before.
+        takeovers: the numbers of steps that red plays first, for the same values in incidents.
 
     Returns:
         ``values`` for 1 .. horizon steps; ``by_user``: what the best play reaches for each user host; ``confirmed``:
-        the mean of the games beside the exact value, and how the best play begins; ``orders``: the same for the best
+        the mean of the games and the exact value, and how the best play begins; ``orders``: the same for the best
         play that keeps each order of the types that red takes; ``cost_of_the_worst_order``; ``incidents``: ``free``
         and ``orders`` for each takeover; ``states``, ``seconds``.
     """
@@ -295,7 +295,7 @@ def _orders(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """The exact worth of keeping each order of the types that red takes, at each length, and games that show it.
 
-    Returns that of the challenge by order, and that of incidents by takeover, each beside free play.
+    Returns that of the challenge by order, and that of incidents by takeover, each with free play.
     """
     repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, network)
     found: dict[str, dict[str, Any]] = {}

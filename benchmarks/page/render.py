@@ -19,7 +19,7 @@ from benchmarks.studies.registry import STUDIES
 from workflow_rl.errors import UserError
 from workflow_rl.runs import write_atomically
 
-SECTIONS: dict[str, tuple[str, ...]] = {  # with the studies that each needs beside baselines and limit
+SECTIONS: dict[str, tuple[str, ...]] = {  # with the studies that each needs besides baselines and limit
     "answers": (),
     "claims": ("rollout", "ablation"),
     "limit": (),

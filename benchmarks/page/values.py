@@ -73,7 +73,7 @@ def order_limit(cell: dict[str, Any]) -> float:
 
 
 class TrainedOrder(NamedTuple):
-    """An order of the types that red takes, beside the trained defenders that follow it."""
+    """An order of the types that red takes, and the trained defenders that follow it."""
 
     foe: str
     order: str

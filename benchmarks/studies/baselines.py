@@ -71,7 +71,7 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
         "searched-user-first": (USER_FIRST, lambda red, seed: search_cell(USER_FIRST, red, seed, quick)),
     }
-    ask([cell(red, seed) for _, cell in names.values() for red in FOES for seed in seeds(quick)])  # all at once
+    ask([cell(red, seed) for _, cell in names.values() for red in FOES for seed in seeds(quick)])  # in parallel
     for name, (workflow, cell) in names.items():
         trained = {red: ask([cell(red, seed) for seed in seeds(quick)]) for red in FOES}
         played = {red: ask([games_cell(one["policy"], games, workflow) for one in trained[red]]) for red in FOES}

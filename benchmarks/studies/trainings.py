@@ -29,7 +29,7 @@ LOOK, GRADIENT = 62, 63  # purposes of fresh games, for their seeds
 
 
 def train(place: Path, preset: str, values: dict[str, Any]) -> dict[str, Any]:
-    """A training; its policy is kept beside the cell."""
+    """A training; its policy is kept with the cell."""
     config = make_config(preset, **values)
     with tempfile.TemporaryDirectory() as folder:
         with closing(Run.create(Path(folder) / "run", config)) as run:
@@ -47,7 +47,7 @@ def train_sb3(
     games: int,
     games_seed: int,
 ) -> dict[str, Any]:
-    """General PPO by stable-baselines3 on the same environments, and its games."""
+    """General PPO by stable-baselines3 in the same environments, and its games."""
     from stable_baselines3 import PPO
 
     from workflow_rl.envs.sb3_env import CageSB3VecEnv
@@ -73,7 +73,7 @@ def train_sb3(
 
 
 def train_untold(place: Path, values: dict[str, Any], told: bool) -> dict[str, Any]:  # noqa: ARG001
-    """A universal training whose policy is told its order, or is not: then all codes are zero."""
+    """A universal training whose policy is conditioned on its order (``told``) or not: then all codes are zero."""
     config = make_config("universal", **values)
     with closing(Training(config, MAIN, None)) as training:
         if not told:
@@ -90,7 +90,7 @@ def train_untold(place: Path, values: dict[str, Any], told: bool) -> dict[str, A
 
 @dataclass
 class Looks:
-    """When a training is looked at: at doubled numbers of transitions, and at 1, 2, 5, 10, ... seconds."""
+    """When a training is evaluated: at doubled numbers of transitions, and at 1, 2, 5, 10, ... seconds."""
 
     transitions: int
     seconds: list[float] = field(default_factory=lambda: [m * 10**k for k in range(5) for m in (1.0, 2.0, 5.0)])
@@ -131,7 +131,7 @@ def watch_training(
         first_look: transitions until the first look.
         games: games of each look; 0 means no looks, because games take memory.
         steady: if not 0, stop when compliance reached this threshold at two looks in a row.
-        most_seconds: stop after so many seconds in any case.
+        most_seconds: the largest number of seconds.
     """
     config, schedule = make_config(preset, **values), Looks(first_look)
     looks: list[dict[str, Any]] = []
@@ -157,7 +157,7 @@ def watch_training(
 
 
 def peak_memory_mb() -> float:
-    """The most that this process has held; what ``getrusage`` says of a child starts with its parent's figure."""
+    """Peak memory of this process; ``getrusage`` in a child would start from its parent's peak."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
