@@ -51,9 +51,10 @@ def command(
         return
     check_choice("experiment", name, (*STUDIES, ALL_STUDIES, WRITE_PAGE, *EXPERIMENTS))
     if name in EXPERIMENTS:
-        if quick:
-            raise UserError(f"{name} has no quick form; leave --quick out.")
-        paths = list(run_experiment(name, words))
+        options = {"--quick": quick, "--folder": folder, "--results": results, "--jobs": jobs}
+        if given := [option for option, value in options.items() if value]:
+            raise UserError(f"{name} is not a study; leave {given[0]} out.")
+        paths = [_done(name, path) for path in run_experiment(name, words)]
     elif words:
         raise UserError(f"{name} has no parts; leave {words!r} out.")
     elif name == WRITE_PAGE:
@@ -62,6 +63,11 @@ def command(
         names = list(STUDIES) if name == ALL_STUDIES else [name]
         paths = _run_studies(names, quick, folder or (QUICK if quick else FULL), kept, jobs)
     show_result({"results": [str(path) for path in paths]}, as_json, lambda: _show(paths))
+
+
+def _done(name: str, path: Path) -> Path:
+    say(f"{name}: done, {path}")
+    return path
 
 
 def _show(paths: list[Path]) -> None:
@@ -74,12 +80,9 @@ def _run_studies(names: list[str], quick: bool, folder: Path, results: Path, job
     from benchmarks.studies.registry import run_study
     from workflow_rl.config import check_jobs
 
-    laboratory, paths = Laboratory(folder, check_jobs(jobs), say), []
+    laboratory = Laboratory(folder, check_jobs(jobs), say)
     with laboratory.held():
-        for name in names:
-            paths.append(run_study(name, quick, laboratory, results))
-            say(f"{name}: done, {paths[-1]}")
-    return paths
+        return [_done(name, run_study(name, quick, laboratory, results)) for name in names]
 
 
 def _write_page(results: Path, output: Path, quick: bool) -> Path:

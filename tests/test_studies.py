@@ -259,7 +259,7 @@ def test_bad_input_is_one_sentence() -> None:
         ("limit", "--folder", "/proc/x"): "/proc/x: cannot write there (No such file or directory).",
         ("limit", "bline"): "limit has no parts; leave 'bline' out.",
         ("design", "twice"): "design has no parts; leave 'twice' out.",
-        ("design", "--quick"): "design has no quick form; leave --quick out.",
+        ("design", "--quick"): "design is not a study; leave --quick out.",
         ("workflow_table", "bline", "7"): (
             "unknown part of workflow_table 'bline 7'; allowed: bline, meander, bline 30, meander 40."
         ),
@@ -294,6 +294,15 @@ def test_every_experiment_has_the_functions_that_measure_its_parts() -> None:
         defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert "measure" in defined or set(experiment.parts) <= defined, name
     assert tuple(WAYS_TO_TEST) == EXPERIMENTS["test_ways"].parts
+
+
+def test_files_and_functions_of_the_laboratory_stay_short() -> None:
+    for path in (ROOT / "benchmarks").rglob("*.py"):
+        text = path.read_text("utf-8")
+        assert text.count("\n") <= 350, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < 50, f"{path}: {node.name}"
 
 
 def test_figures_are_stored_with_the_command_that_measures_them(

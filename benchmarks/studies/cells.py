@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,8 @@ def work(task: str, arguments: dict[str, Any], folder: str) -> Kept:
     made_by = commit()  # of the source as it is now
     began = time.perf_counter()
     key = Cell(task, arguments).key
-    outcome = getattr(tasks, task)(Path(folder) / "cells" / f"{key}.safetensors", **arguments)
+    function, place = getattr(tasks, task), Path(folder) / "cells" / f"{key}.safetensors"
+    outcome = function(**({"place": place} if "place" in signature(function).parameters else {}), **arguments)
     kept = Kept(task, arguments, made_by, time.perf_counter() - began, outcome)
     write_atomically(Path(folder) / "cells" / f"{key}.json", json.dumps(vars(kept), indent=1).encode())
     return kept

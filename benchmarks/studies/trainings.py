@@ -39,13 +39,7 @@ def train(place: Path, preset: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def train_sb3(
-    place: Path,  # noqa: ARG001
-    red: str,
-    seed: int,
-    transitions: int,
-    settings: dict[str, Any],
-    games: int,
-    games_seed: int,
+    red: str, seed: int, transitions: int, settings: dict[str, Any], games: int, games_seed: int
 ) -> dict[str, Any]:
     """General PPO by stable-baselines3 in the same environments, and its games."""
     from stable_baselines3 import PPO
@@ -72,7 +66,7 @@ def train_sb3(
     return {"games": reds, "seconds": seconds, "transitions": int(model.num_timesteps)}
 
 
-def train_untold(place: Path, values: dict[str, Any], told: bool) -> dict[str, Any]:  # noqa: ARG001
+def train_untold(values: dict[str, Any], told: bool) -> dict[str, Any]:
     """A universal training whose policy is conditioned on its order (``told``) or not: then all codes are zero."""
     config = make_config("universal", **values)
     with closing(Training(config, MAIN, None)) as training:
@@ -108,7 +102,6 @@ class Looks:
 
 
 def watch_training(
-    place: Path,  # noqa: ARG001
     preset: str,
     values: dict[str, Any],
     transitions: int,
@@ -123,7 +116,6 @@ def watch_training(
     The time of the looks does not count.
 
     Args:
-        place: where a policy could be kept; none is.
         preset: the preset of the training.
         values: settings that differ from the preset; the training's own stop rules do not apply.
         transitions: the least number of transitions.
@@ -171,11 +163,7 @@ def _figures(found: Evaluation) -> dict[str, Any]:
 
 
 def gradient_noise(
-    place: Path,  # noqa: ARG001
-    values: dict[str, Any],
-    after: list[int],
-    batches: dict[str, list[int]],
-    repeats: int,
+    values: dict[str, Any], after: list[int], batches: dict[str, list[int]], repeats: int
 ) -> dict[str, Any]:
     """How much the gradient of one batch varies, for several kinds of batches, at several points of one training.
 
@@ -184,7 +172,6 @@ def gradient_noise(
     ``cosine`` is the mean cosine of the angle between the two.
 
     Args:
-        place: where a policy could be kept; none is.
         values: settings of a training with the preset parallel-200.
         after: the numbers of updates after which gradients are measured.
         batches: environments and steps of a batch, by the name of its kind.
