@@ -148,6 +148,11 @@ def gradient_steps(baselines: dict[str, Any], name: str) -> int:
     return steps
 
 
+def columns_by_order(orders: Iterable[str]) -> list[str]:
+    """The columns of the ablation's tables."""
+    return ["", *(f"{order}: {what}" for order in orders for what in ("return", "compliance", "kept", "repairs, idle"))]
+
+
 def loss_when_swapped(rows: dict[str, Any], foe: str) -> float:
     """What a general policy trained against the other opponent loses against this one."""
     other = next(red for red in FOES if red != foe)
