@@ -1,20 +1,17 @@
-"""The defenders of the results page: how well they defend, where that holds, and why old scores could not be repeated.
+"""The defenders of the results page: how well they defend, where that holds, and why scores were hard to reproduce.
 
-    python -m benchmarks.champion table       # expert, learned and original by the official protocol, both editions
-    python -m benchmarks.champion cyborg      # the same games on csle-cyborg (current edition), beside the engine
-    python -m benchmarks.champion original    # trains the preset `original`, for the table
-    python -m benchmarks.champion editions    # each defender by the rules of the edition it was not made for
-    python -m benchmarks.champion wrapper     # observations as the winning entry's own wrapper makes them
-    python -m benchmarks.champion clock       # what an expert that knew the length of the episode would save
-    python -m benchmarks.champion repeat      # trains both champions again from their stored seed and compares
-
-Each writes benchmarks/results/champion_<name>.json.
+python -m benchmarks champion table       # expert, learned and original by the official protocol, both editions
+python -m benchmarks champion cyborg      # the same games on csle-cyborg (current edition) and on the engine
+python -m benchmarks champion original    # trains the preset `original`, for the table
+python -m benchmarks champion editions    # each defender by the rules of the edition it was not made for
+python -m benchmarks champion wrapper     # observations as the winning entry's own wrapper makes them
+python -m benchmarks champion clock       # what an expert that knew the length of the episode would save
+python -m benchmarks champion repeat      # trains both champions again from their stored seed and compares
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -26,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.imitation import expert_teacher
 from workflow_rl.defenders.names import DATA, Asked, challenge
@@ -48,16 +45,16 @@ from workflow_rl.training.trainer import train_workflow
 
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
-GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # a seed that nothing was chosen by
+GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # no choice is based on this seed
 ORIGINAL = Path(tempfile.gettempdir()) / "workflow_rl-original"
 
 
 def _quiet(_: float) -> None:
-    """Nobody waits for progress."""
+    """Ignores progress."""
 
 
 def champion(edition: str) -> Policy:
-    """The champion that comes with the package."""
+    """The champion that ships with the package."""
     return policy_of(DATA / f"champion-{edition}.safetensors", "")
 
 
@@ -75,7 +72,7 @@ def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = 
     return challenge(Asked(policy, "", games, SEED, edition), backend, _quiet)
 
 
-def measure_table() -> dict[str, Any]:
+def table() -> dict[str, Any]:
     """Needs the runs of `original`, which the measurement of that name makes."""
     found: dict[str, Any] = {}
     for edition in EDITIONS:
@@ -84,7 +81,7 @@ def measure_table() -> dict[str, Any]:
     return {"games": GAMES, "seed": SEED, "editions": found}
 
 
-def measure_original() -> dict[str, Any]:
+def original() -> dict[str, Any]:
     """The preset `original` as it is: one general policy, 100,000 episodes, here against both attackers in turn."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         return dict(zip(EDITIONS, pool.map(_train_original, EDITIONS), strict=True))
@@ -96,7 +93,7 @@ def _train_original(edition: str) -> dict[str, Any]:
         return asdict(train_workflow(config, run)) | {"run": ""}
 
 
-def measure_cyborg() -> dict[str, Any]:
+def cyborg() -> dict[str, Any]:
     """The official table on genuine CybORG."""
     backend = Backend("cyborg", jobs=2)
     found = {}
@@ -109,8 +106,8 @@ def measure_cyborg() -> dict[str, Any]:
     return {"games": CYBORG_GAMES, "seed": SEED, "policies": found}
 
 
-def measure_editions() -> dict[str, Any]:
-    """Defenders made for one edition by the rules of either."""
+def editions() -> dict[str, Any]:
+    """Defenders made for one edition, under the rules of both."""
     found: dict[str, Any] = {}
     for rules in EDITIONS:
         for made_for in EDITIONS:
@@ -154,7 +151,7 @@ def as_the_winners_wrapper(
     return np.where(hidden, packed | 1 << (4 * hosts), packed)
 
 
-def measure_wrapper() -> dict[str, Any]:
+def wrapper() -> dict[str, Any]:
     """The same games and defenders under both wrappers; differences have the error of paired games."""
     found: dict[str, Any] = {}
     for edition in EDITIONS:
@@ -183,7 +180,7 @@ def measure_wrapper() -> dict[str, Any]:
     return {"games": GAMES, "seed": SEED, "editions": found}
 
 
-def measure_clock() -> dict[str, Any]:
+def clock() -> dict[str, Any]:
     """An expert that stops to restore user hosts some steps, and anything in the very last step, before the end.
 
     Each length is played on its own, with the number of steps that is best for it: what the length is worth to know.
@@ -209,7 +206,7 @@ def measure_clock() -> dict[str, Any]:
     return {"games": GAMES, "seed": SEED, "editions": found}
 
 
-def measure_repeat() -> dict[str, Any]:
+def repeat() -> dict[str, Any]:
     """Trains the champions of both editions with the stored seed and compares the weights with those that ship."""
     found = {}
     for edition in EDITIONS:
@@ -239,16 +236,5 @@ def _teacher(exceptions: Exceptions, edition: str) -> Defender:
     return Defender(act)
 
 
-def main(name: str) -> None:
-    """Measures and stores."""
-    measures = {
-        "table": measure_table, "cyborg": measure_cyborg, "original": measure_original, "editions": measure_editions,
-        "wrapper": measure_wrapper, "clock": measure_clock, "repeat": measure_repeat,
-    }  # fmt: skip
-    if name not in measures:
-        sys.exit(f"say what to measure: {', '.join(measures)}")
-    print(write_result(f"champion_{name}", f"python -m benchmarks.champion {name}", measures[name]()))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "")
+    main("champion")

@@ -1,13 +1,11 @@
 """The search on a Ray cluster: what Ray costs, what survives, how far it goes.
 
-    python -m benchmarks.cluster overhead     # the default search with --ray local beside local processes
-    python -m benchmarks.cluster faults       # three nodes, one killed and one added in the middle
-    python -m benchmarks.cluster suggestions  # seconds of suggestions among 40,320 orders
-    python -m benchmarks.cluster evaluations  # seconds, megabytes and the driver's work per training
-    python -m benchmarks.cluster scaling      # one and two trainings at once
-    python -m benchmarks.cluster model        # up to 10,000 workers, simulated from the figures of the two before
-
-Each writes benchmarks/results/cluster_<name>.json.
+python -m benchmarks cluster overhead     # the default search with --ray local and with local processes
+python -m benchmarks cluster faults       # three nodes, one killed and one added in the middle
+python -m benchmarks cluster suggestions  # seconds of suggestions among 40,320 orders
+python -m benchmarks cluster evaluations  # seconds, megabytes and the driver's work per training
+python -m benchmarks cluster scaling      # one and two parallel trainings
+python -m benchmarks cluster model        # up to 10,000 workers, simulated from the figures of the two before
 """
 
 from __future__ import annotations
@@ -18,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -29,7 +29,8 @@ import numpy as np
 import torch
 
 from benchmarks.cluster_model import Cluster, Costs, Work
-from benchmarks.results import RESULTS, write_result
+from benchmarks.command import main
+from benchmarks.results import RESULTS
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import read_config, read_events, read_result
 from workflow_rl.search import ray_executor as cluster
@@ -122,7 +123,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def informed(observations: int, seed: int = 0) -> GPUCBSearch:
-    """A search among eight unit types that has seen so many orders; every pair has an effect."""
+    """A search among eight unit types that has observed this many orders; every pair has an effect."""
     search, rng = GPUCBSearch(ITEMS), np.random.default_rng(seed)
     effects = rng.normal(size=28)
     for order in some_orders(observations, seed + 1):
@@ -161,7 +162,7 @@ def suggestions() -> dict[str, Any]:
 
 
 def _parts(rows: int) -> dict[str, float]:
-    """Seconds of the steps of suggestions for so many observations, by themselves."""
+    """Seconds of each step of a suggestion, by the number of observations."""
     search = informed(rows)
     with_fit = timed(search.model)
     model = search.model()
@@ -171,57 +172,68 @@ def _parts(rows: int) -> dict[str, float]:
     return {"rows": rows, "fit": with_fit - factor, "factor": factor, "climb": one, "choose": (many - 2 * one) / 40}
 
 
+@dataclass
+class Weighed:
+    """Bytes of the messages between driver and workers, and the driver's seconds for them."""
+
+    sizes: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Wraps the two functions that pack a training and keep its messages."""
+        module: Any = remote_training
+        pack, keep = module.pack, module.keep
+
+        def weighed_pack(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            parcel = pack(*arguments)
+            self.seconds["give_out"].append(time.perf_counter() - began)
+            self.sizes["parcel"].append(len(pickle.dumps(parcel)))
+            return parcel
+
+        def weighed_keep(task: Any, kind: str, value: Any) -> Any:
+            self.sizes[kind].append(len(pickle.dumps(value)))
+            began = time.perf_counter()
+            kept = keep(task, kind, value)
+            self.seconds["take_in"].append(time.perf_counter() - began)
+            return kept
+
+        module.pack, module.keep = weighed_pack, weighed_keep
+        try:
+            yield
+        finally:
+            module.pack, module.keep = pack, keep
+
+
 def evaluations() -> dict[str, Any]:
-    """What a training costs and what travels: the default search with --ray local, its messages weighed."""
-    sizes: dict[str, list[int]] = {"parcel": [], remote_training.CHECKPOINT: [], remote_training.DONE: []}
-    seconds: dict[str, list[float]] = {"give_out": [], "take_in": []}
-    pack, keep = remote_training.pack, remote_training.keep
-
-    def weighed_pack(*arguments: Any) -> Any:
-        began = time.perf_counter()
-        parcel = pack(*arguments)
-        seconds["give_out"].append(time.perf_counter() - began)
-        sizes["parcel"].append(len(pickle.dumps(parcel)))
-        return parcel
-
-    def weighed_keep(task: Any, kind: str, value: Any) -> Any:
-        sizes[kind].append(len(pickle.dumps(value)))
-        began = time.perf_counter()
-        kept = keep(task, kind, value)
-        seconds["take_in"].append(time.perf_counter() - began)
-        return kept
-
+    """What a training costs and what is sent: the default search with --ray local, its messages measured."""
     with tempfile.TemporaryDirectory() as folder:  # compiles what is not compiled yet
         program("search", "--n-workflows", "1", "--no-report", "--run-dir", f"{folder}/run")
-    module: Any = remote_training
-    module.pack, module.keep = weighed_pack, weighed_keep
-    figures: dict[str, Any] = {}
-    longer: dict[str, Any] = {"min_episodes": 50, "max_episodes": 50}
-    for name, changes in (("default", dict[str, Any]()), ("longer_trainings", longer)):
-        for kind in sizes:
-            sizes[kind] = []
-        for step in seconds:
-            seconds[step] = []
-        with tempfile.TemporaryDirectory() as folder:
-            config = make_search_config(in_flight=0, **changes)
-            executor = RayCluster("local", checkpoint_seconds=1.0)
-            new_search(config, Path(folder) / "run", executor, lambda _: None)
-            trainings = list((Path(folder) / "run" / "trainings").iterdir())
-            times = [(read_result(path) or {})["seconds"] for path in trainings]
-            memory = max(event["memory_mb"] for path in trainings for event in read_events(path))
-        figures[name] = {
-            "trainings": len(times),
-            "worker_memory_mb": memory,
-            "training_seconds": {"median": median(times), "all": sorted(times)},
-            "megabytes": {kind: float(np.mean(found)) / 1e6 for kind, found in sizes.items() if found},
-            "driver_seconds": {step: float(np.mean(found)) for step, found in seconds.items()},
-        }
-        down, up = figures[name]["megabytes"]["parcel"], figures[name]["megabytes"][remote_training.DONE]
-        figures[name]["megabytes_per_evaluation"] = config.replicates * (down + up)
-        figures[name]["seconds_per_evaluation"] = config.replicates * float(np.mean(times))
+    longer = {"min_episodes": 50, "max_episodes": 50}
+    figures: dict[str, Any] = {"default": _weighed_search({}), "longer_trainings": _weighed_search(longer)}
     figures["ray_seconds"], figures["look_seconds"] = _empty_tasks()
     figures["start_seconds"] = program_start()
     return figures
+
+
+def _weighed_search(changes: dict[str, Any]) -> dict[str, Any]:
+    config, weighed = make_search_config(in_flight=0, **changes), Weighed()
+    with tempfile.TemporaryDirectory() as folder, weighed.measuring():
+        new_search(config, Path(folder) / "run", RayCluster("local", checkpoint_seconds=1.0), lambda _: None)
+        trainings = list((Path(folder) / "run" / "trainings").iterdir())
+        times = [(read_result(path) or {})["seconds"] for path in trainings]
+        memory = max(event["memory_mb"] for path in trainings for event in read_events(path))
+    megabytes = {kind: float(np.mean(found)) / 1e6 for kind, found in weighed.sizes.items()}
+    return {
+        "trainings": len(times),
+        "worker_memory_mb": memory,
+        "training_seconds": {"median": median(times), "all": sorted(times)},
+        "megabytes": megabytes,
+        "driver_seconds": {step: float(np.mean(found)) for step, found in weighed.seconds.items()},
+        "megabytes_per_evaluation": config.replicates * (megabytes["parcel"] + megabytes[remote_training.DONE]),
+        "seconds_per_evaluation": config.replicates * float(np.mean(times)),
+    }
 
 
 def program_start() -> float:
@@ -256,7 +268,7 @@ def _empty_tasks(number: int = 1000) -> tuple[float, float]:
 
 
 def scaling() -> dict[str, Any]:
-    """Longer trainings, one and two at once, each on a cluster of this machine: how much of the second core is used."""
+    """Longer trainings, one and two in parallel, on a cluster of this machine: how much of the second core is used."""
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for jobs in (1, 2):
@@ -310,17 +322,5 @@ def _stored(name: str) -> dict[str, Any]:
     return figures
 
 
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "overhead": overhead, "faults": faults, "suggestions": suggestions, "evaluations": evaluations,
-    "scaling": scaling, "model": model,
-}  # fmt: skip
-
-
-def main() -> None:
-    """Measures the parts that are named, or all."""
-    for name in sys.argv[1:] or PARTS:
-        print(write_result(f"cluster_{name}", f"python -m benchmarks.cluster {name}", PARTS[name]()))
-
-
 if __name__ == "__main__":
-    main()
+    main("cluster")

@@ -1,9 +1,8 @@
-"""Genuine CybORG beside the engine: ``python -m benchmarks.cyborg lockstep|transfer|speed|oracle``, all stored."""
+"""Genuine CybORG compared with the engine: ``python -m benchmarks cyborg lockstep|transfer|speed|oracle``."""
 
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from contextlib import closing
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 from workflow_rl.config import check_jobs
 from workflow_rl.defenders.names import LIVE_BLUES, Asked, blue_named, differences, evaluate_named
 from workflow_rl.engine.network_file import load_network
@@ -46,18 +45,19 @@ def lockstep() -> dict[str, Any]:
     return asdict(live_lockstep(LiveGames(GAMES, jobs=check_jobs(None)), blues, load_network()))
 
 
-def transfer(folder: Path) -> dict[str, Any]:
+def transfer() -> dict[str, Any]:
     """Three policies trained on the engine, played against every red agent on both simulators."""
     figures: dict[str, Any] = {"episodes": EPISODES, "native_episodes": NATIVE_EPISODES, "policies": {}}
     apart = []
     for name, task in POLICIES.items():
-        path = folder / name
-        with closing(Run.create(path, make_config(**task))) as run:
-            train_workflow(run.config, run)
-        tables = [
-            evaluate_named(Asked(str(path), "bline,meander,sleep", n, 7, "current"), backend)
-            for backend, n in ((Backend("cyborg", "", check_jobs(None)), EPISODES), (NATIVE, NATIVE_EPISODES))
-        ]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            with closing(Run.create(path, make_config(**task))) as run:
+                train_workflow(run.config, run)
+            tables = [
+                evaluate_named(Asked(str(path), "bline,meander,sleep", n, 7, "current"), backend)
+                for backend, n in ((Backend("cyborg", "", check_jobs(None)), EPISODES), (NATIVE, NATIVE_EPISODES))
+            ]
         cyborg, native = tables
         difference = differences(cyborg["cells"], native["cells"])
         apart += [math.inf if value is None else abs(value) for row in difference.values() for value in row.values()]
@@ -94,22 +94,10 @@ def oracle() -> dict[str, Any]:
     return {"games": games, "steps": steps, "differences": sum(wrong.values()), "differences_by_array": wrong}
 
 
-def main() -> None:
-    """Measures what was asked for."""
-    what = sys.argv[1] if len(sys.argv) > 1 else ""
-    command = f"python -m benchmarks.cyborg {what}"
-    if what == "lockstep":
-        write_result("cyborg_lockstep", command, lockstep())
-    elif what == "transfer":
-        with tempfile.TemporaryDirectory() as folder:
-            write_result("cyborg_transfer", command, transfer(Path(folder)))
-    elif what == "speed":
-        write_result("cyborg_speed", command, asdict(bench_cyborg(25, 4, 200, print)))
-    elif what == "oracle":
-        write_result("cyborg_oracle", command, oracle())
-    else:
-        sys.exit("say what: lockstep, transfer, speed or oracle")
+def speed() -> dict[str, Any]:
+    """Training on both simulators, as ``workflow-rl bench cyborg`` measures it."""
+    return asdict(bench_cyborg(25, 4, 200, print))
 
 
 if __name__ == "__main__":
-    main()
+    main("cyborg")

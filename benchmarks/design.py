@@ -1,21 +1,22 @@
 """Why the search begins with a design: how often it names what matters, by the number of its design points.
 
-    python -m benchmarks.design
+    python -m benchmarks design
 
 Simulated default searches on the stored table of B_line, every evaluation a row of the table (its five trainings), a
-re-visit the same row with further noise. What matters there is enterprise before user. Writes
-benchmarks/results/design.json.
+re-visit the same row with further noise. What matters there is enterprise before user.
 """
 
 from __future__ import annotations
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.results import RESULTS, write_result
+from benchmarks.command import main
+from benchmarks.results import RESULTS
 from benchmarks.table_summary import FOLLOWED
 from workflow_rl.config import SearchConfig
 from workflow_rl.search.ranking import Evaluated, Posterior
@@ -49,9 +50,9 @@ def explanation(n_initial: int, seed: int) -> tuple[bool, int, float]:
     return decisive.matters, sum(pair.matters for pair in pairs) - decisive.matters, decisive.effect
 
 
-def main() -> None:
+def measure() -> dict[str, Any]:
     """All numbers of design points."""
-    figures = {}
+    figures: dict[str, Any] = {}
     with ProcessPoolExecutor(2) as pool:
         for points in POINTS:
             runs = list(pool.map(explanation, [points] * SEEDS, range(SEEDS)))
@@ -62,8 +63,8 @@ def main() -> None:
                 "seeds": SEEDS,
             }
             print(points, figures[str(points)], file=sys.stderr)
-    print(write_result("design", "python -m benchmarks.design", figures))
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    main("design")

@@ -1,26 +1,27 @@
 """Free play against reference returns: does the engine's own chance lead to the right averages?
 
-    python -m benchmarks.free_play 50000
+    python -m benchmarks free_play 50000
 
 Plays every reference policy against every red agent in both editions and compares the mean returns at 30, 50 and 100
-steps with benchmarks/reference_returns.json. Writes benchmarks/results/free_play.json; exit code 1 if a difference
-exceeds three standard errors (of the difference, rounding of the reference included).
+steps with benchmarks/reference_returns.json. Stores the comparison and fails if a difference exceeds three standard
+errors (of the difference, rounding of the reference included).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import main
 from benchmarks.results import write_result
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate, reference_policy
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.errors import UserError
 
 REFERENCE: dict[str, Any] = json.loads((Path(__file__).parent / "reference_returns.json").read_text("utf-8"))
 LIMIT = 3.0
@@ -59,15 +60,19 @@ def _rounding(mean: float) -> float:
     return 0.0 if mean == 0 else 10.0**-digits / math.sqrt(12)
 
 
-def main(n_episodes: int) -> int:
-    """Runs the comparison and stores it."""
+def measure(games: str) -> None:
+    """Stores the comparison, and fails if a difference is too large."""
+    if not games.isdigit():
+        raise UserError(f"free_play takes a number of games, not {games!r}.")
+    n_episodes = int(games)
     rows = list(compare(n_episodes))
     worst = max(rows, key=lambda row: abs(row["z"]))
     figures = {"episodes": n_episodes, "comparisons": len(rows), "largest_z": worst["z"], "rows": rows}
-    write_result("free_play", f"python -m benchmarks.free_play {n_episodes}", figures)
+    write_result("free_play", f"python -m benchmarks free_play {n_episodes}", figures)
     print(f"{len(rows)} comparisons over {n_episodes} episodes each; largest difference {worst['z']} standard errors")
-    return int(abs(worst["z"]) > LIMIT)
+    if abs(worst["z"]) > LIMIT:
+        raise UserError(f"the largest difference is {worst['z']} standard errors, more than {LIMIT:g}.")
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000))
+    main("free_play")

@@ -1,8 +1,8 @@
-"""Trains general policies, without workflow, from scratch: ``python -m benchmarks.general``, alone on the machine.
+"""Trains general policies, without workflow, from scratch: ``python -m benchmarks general``, alone on the machine.
 
 Five seeds against each red agent: with the defaults of ``workflow-rl train``, the same but for the time limit, with
 the advantages of the other opponent, and within a million transitions, the length at which the study ``baselines``
-trains stable-baselines3. Writes general.json.
+trains stable-baselines3.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import RESULTS, read_result_file, write_result
+from benchmarks.command import main
+from benchmarks.results import RESULTS, read_result_file
 from workflow_rl.presets import AGAINST, make_config
 from workflow_rl.training.trainer import train_workflow
 
@@ -36,7 +37,8 @@ def trained(red: str, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
+def measure() -> dict[str, Any]:
+    """All settings against both red agents."""
     stored = read_result_file(RESULTS / "study_baselines.json")["figures"]["rows"]["sb3"]["cells"]
     figures: dict[str, Any] = {}
     for red, other in (("bline", ""), ("meander", "bline")):
@@ -45,4 +47,8 @@ if __name__ == "__main__":
         figures[red] = {name: trained(red, values) for name, values in settings.items()}
         figures[red]["stable_baselines3"] = {"mean_return": float(np.mean(stored[red]["100"]["values"]))}
         print(red, figures[red], flush=True)
-    print(write_result("general", "python -m benchmarks.general", figures))
+    return figures
+
+
+if __name__ == "__main__":
+    main("general")

@@ -1,28 +1,29 @@
-"""Incidents: ``python -m benchmarks.incidents search|regret|strategies|general|cyborg|lockstep``, alone on the machine.
+"""Incidents: ``python -m benchmarks incidents PART``, alone on the machine.
 
-* search: the default search in incidents against both red agents, beside the tables of all orders.
+* search: the default search in incidents against both red agents, compared with the tables of all orders.
 * regret: GP-UCB, random search and round-robin on those tables, 100 simulated searches each.
 * strategies: GP-UCB, random search and round-robin with real short trainings, judged by those tables.
-* general: a policy without an order, trained with takeovers after 0 to 60 steps, beside the champion and a policy that
-  was trained for the challenge.
-* cyborg: the best and the worst order against B_line on genuine CybORG, beside the engine.
+* general: a policy without an order, trained with takeovers after 0 to 60 steps, compared with the champion and a
+  policy that was trained for the challenge.
+* cyborg: the best and the worst order against B_line on genuine CybORG and on the engine.
 * lockstep: live games of genuine CybORG with takeovers, every step compared with the engine.
 
-Needs the tables: ``python -m benchmarks.workflow_table bline 30`` and ``meander 40``. Writes incidents_NAME.json.
+Needs the tables: ``python -m benchmarks workflow_table bline 30`` and ``meander 40``.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.results import RESULTS, write_result
-from benchmarks.search import run, search
+from benchmarks.command import main
+from benchmarks.results import RESULTS
+from benchmarks.search import run
+from benchmarks.search import search as search_once
 from benchmarks.table_summary import cost_of_reversing
 from workflow_rl.studies.workflow_table import WorkflowTable, read_table
 
@@ -41,13 +42,13 @@ def table_of(red: str) -> WorkflowTable:
     return read_table(RESULTS / f"workflow_table_{red}_{INCIDENTS[red]}.json")
 
 
-def searches(folder: str) -> dict[str, Any]:
+def search() -> dict[str, Any]:
     """The default search, and how its answer compares with the table."""
-    search(folder, "warm-up", "--takeover", "30", "--n-workflows", "1", "--no-finish")  # compiles what is not yet
+    search_once("--takeover", "30", "--n-workflows", "1", "--no-finish")  # compiles what is not yet
     figures: dict[str, Any] = {}
     for red, takeover in INCIDENTS.items():
         table = table_of(red)
-        found = search(folder, red, "--red-agent", red, "--takeover", takeover)
+        found = search_once("--red-agent", red, "--takeover", takeover)
         by_task = table.by_task()
         task = table.task_of(tuple(found["best"].split(","))) if found["best"] else ()
         effects = []
@@ -62,14 +63,14 @@ def searches(folder: str) -> dict[str, Any]:
     return figures
 
 
-def regret(_: str) -> dict[str, Any]:
+def regret() -> dict[str, Any]:
     """Regret of simulated searches on both tables."""
     paths = [f"{RESULTS}/workflow_table_{red}_{takeover}.json" for red, takeover in INCIDENTS.items()]
     tables = [part for path in paths for part in ("--table", path)]
     return run("bench", "search", *tables, "--seeds", "100", "--large-seeds", "0")
 
 
-def strategies(folder: str) -> dict[str, Any]:
+def strategies() -> dict[str, Any]:
     """What each strategy would choose after some real evaluations, judged by the table; against B_line."""
     table = table_of("bline")
     by_task = table.by_task()
@@ -78,23 +79,24 @@ def strategies(folder: str) -> dict[str, Any]:
         regrets = []
         for seed in range(SEEDS):
             options = ("--takeover", INCIDENTS["bline"], "--n-workflows", str(EVALUATIONS), "--no-finish")
-            found = search(folder, f"{strategy}-{seed}", *options, "--strategy", strategy, "--seed", str(seed))
+            found = search_once(*options, "--strategy", strategy, "--seed", str(seed))
             choice = found["best"] or found["ranking"][0]["workflow"]
             regrets.append(max(by_task.values()) - by_task[table.task_of(tuple(choice.split(",")))])
         figures[strategy.replace("-", "_")] = {"regrets": regrets, "mean_regret": float(np.mean(regrets))}
     return figures
 
 
-def general(folder: str) -> dict[str, Any]:
+def general() -> dict[str, Any]:
     """A policy for all takeovers (half of its environments have none), the champion, and a policy of the challenge."""
     figures: dict[str, Any] = {"takeovers": list(TAKEOVERS), "episodes": EPISODES}
     for red in INCIDENTS:
         policies = {"champion": "champion"}
-        for name, takeover in (("incidents", "0,0-60"), ("challenge", "0")):
-            policies[name] = str(Path(folder) / f"{red}-{name}")
-            trained = run("train", "--red-agent", red, "--takeover", takeover, "--run-dir", policies[name])
-            figures[f"{red}_{name}_seconds"] = trained["seconds"]
-        figures[red] = {name: [at(path, red, str(k)) for k in TAKEOVERS] for name, path in policies.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, takeover in (("incidents", "0,0-60"), ("challenge", "0")):
+                policies[name] = str(Path(folder) / name)
+                trained = run("train", "--red-agent", red, "--takeover", takeover, "--run-dir", policies[name])
+                figures[f"{red}_{name}_seconds"] = trained["seconds"]
+            figures[red] = {name: [at(path, red, str(k)) for k in TAKEOVERS] for name, path in policies.items()}
     return figures
 
 
@@ -104,48 +106,28 @@ def at(policy: str, red: str, takeover: str) -> float:
     return float(found["cells"][red]["100"]["mean"])
 
 
-def cyborg(folder: str) -> dict[str, Any]:
+def cyborg() -> dict[str, Any]:
     """Two orders on both simulators."""
     figures: dict[str, Any] = {"cyborg_episodes": CYBORG_EPISODES, "native_episodes": EPISODES}
     for name, order in EXTREMES.items():
-        path = str(Path(folder) / name)
-        run("train", "--workflow", order, "--takeover", "30", "--run-dir", path)
         cells: dict[str, Any] = {}
-        for backend, episodes in (("cyborg", CYBORG_EPISODES), ("native", EPISODES)):
-            found = run(
-                "evaluate",
-                path,
-                "--red-agent",
-                "bline",
-                "--backend",
-                backend,
-                "--episodes",
-                str(episodes),
-                "--seed",
-                "7",
-            )
-            cells[backend] = found["cells"]["bline"]["100"] | {"kept": found["obedience"]["bline"]["kept"]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "run")
+            run("train", "--workflow", order, "--takeover", "30", "--run-dir", path)
+            for backend, episodes in (("cyborg", CYBORG_EPISODES), ("native", EPISODES)):
+                options = ("--backend", backend, "--episodes", str(episodes), "--seed", "7")
+                found = run("evaluate", path, "--red-agent", "bline", *options)
+                cells[backend] = found["cells"]["bline"]["100"] | {"kept": found["obedience"]["bline"]["kept"]}
         error = math.hypot(*(cell["standard_error"] for cell in cells.values()))
         apart = abs(cells["cyborg"]["mean"] - cells["native"]["mean"]) / error
         figures[name] = {"workflow": order} | cells | {"difference_in_standard_errors": apart}
     return figures
 
 
-def lockstep(_: str) -> dict[str, Any]:
+def lockstep() -> dict[str, Any]:
     """Games of all red agents, three blues and both greens, taken over after 0 to 60 steps."""
     return run("replay", "--live", "300", "--takeover", "0-60", "--seed", "7")
 
 
-PARTS = {
-    "search": searches,
-    "regret": regret,
-    "strategies": strategies,
-    "general": general,
-    "cyborg": cyborg,
-    "lockstep": lockstep,
-}
-
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
-        with tempfile.TemporaryDirectory() as place:
-            print(write_result(f"incidents_{part}", f"python -m benchmarks.incidents {part}", PARTS[part](place)))
+    main("incidents")

@@ -1,6 +1,6 @@
-"""Writes the limits that ship with the package from the stored result of ``python -m benchmarks.study limit``.
+"""Writes the limits that ship with the package from the stored result of ``python -m benchmarks limit``.
 
-python -m benchmarks.limits
+python -m benchmarks limits
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from benchmarks.command import main
 from benchmarks.results import RESULTS
 from workflow_rl.runs import write_atomically
 from workflow_rl.training.limits import LIMITS
@@ -28,7 +29,12 @@ def limits_from_study(figures: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-if __name__ == "__main__":
+def measure() -> None:
+    """Writes the file that the package reads."""
     figures = json.loads((RESULTS / "study_limit.json").read_text("utf-8"))["figures"]
     write_atomically(LIMITS, (json.dumps(limits_from_study(figures), indent=1) + "\n").encode())
     print(LIMITS)
+
+
+if __name__ == "__main__":
+    main("limits")

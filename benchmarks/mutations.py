@@ -1,6 +1,6 @@
 """Changes every entry of the engine's tables, one at a time: which wrong entries does a replay notice?
 
-    python -m benchmarks.mutations ../shared/cage2-oracle
+    python -m benchmarks mutations ../shared/cage2-oracle
 
 Replays all recordings of the folder and of its ``leaderboard`` subfolder with each mutant. The result lists every
 mutant that goes unnoticed, with the reason where :func:`reason` can prove one from the scenario.
@@ -8,18 +8,19 @@ mutant that goes unnoticed, with the reason where :func:`reason` can prove one f
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN, compile_tables
+from workflow_rl.errors import UserError
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import Trace, load_trace
 
@@ -266,21 +267,18 @@ def _reason_network(mutant: Mutant, network: Network) -> str:
     return ""
 
 
-def main(folder: Path) -> None:
-    """Runs all mutants and stores the result."""
+def measure(folder: str) -> dict[str, Any]:
+    """Replays every recording with every mutant."""
     network = load_network()
-    folders = {"current": folder, "leaderboard": folder / "leaderboard"}
+    folders = {"current": Path(folder), "leaderboard": Path(folder) / "leaderboard"}
     replayers: dict[str, Replayer] = {}
     for edition, place in folders.items():
         traces = [load_trace(path) for path in sorted(place.glob("*.npz"))]
         if not traces:
-            sys.exit(f"{place}: no recordings (*.npz) there")
+            raise UserError(f"{place}: no recordings (*.npz) there.")
         replayers[edition] = Replayer(Trace.join(traces), network)
     everything = mutants(network)
-    silent = []
-    for mutant in everything:
-        if not replayers[mutant.edition].differs(mutant.tables(network)):
-            silent.append(mutant)
+    silent = [mutant for mutant in everything if not replayers[mutant.edition].differs(mutant.tables(network))]
     groups: dict[str, list[str]] = {}
     for mutant in silent:
         groups.setdefault(reason(mutant, network) or "no recorded step depends on it", []).append(str(mutant))
@@ -291,11 +289,11 @@ def main(folder: Path) -> None:
         "not_noticed_by_table": dict(Counter(mutant.table for mutant in silent)),
         "not_noticed_by_reason": groups,
     }
-    write_result("mutations", "python -m benchmarks.mutations ../shared/cage2-oracle", figures)
     print(f"{figures['mutants']} mutants, {figures['noticed']} noticed")
     for why, names in groups.items():
         print(f"{len(names):5} not noticed: {why}")
+    return figures
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/cage2-oracle"))
+    main("mutations")

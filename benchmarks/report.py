@@ -1,4 +1,4 @@
-"""How long a report takes to be written and to open, of a search with 40: ``python -m benchmarks.report``."""
+"""How long the report of a search of 40 evaluations takes to write and to open: ``python -m benchmarks report``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 
 REPEATS = 5
 
@@ -44,8 +44,8 @@ def opening(page: Path) -> float:
     return median(times)
 
 
-def main() -> None:
-    """Measures everything."""
+def measure() -> dict[str, Any]:
+    """Seconds to write and to open the report, and its size."""
     figures: dict[str, Any] = {"evaluations": 40}
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
@@ -53,8 +53,8 @@ def main() -> None:
         figures["report_seconds"] = median(program("report", str(run)) for _ in range(3))
         figures["open_seconds"] = opening(run / "report.html")
         figures["megabytes"] = (run / "report.html").stat().st_size / 1e6
-    print(write_result("report", "python -m benchmarks.report", figures))
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    main("report")

@@ -1,8 +1,6 @@
-"""The default search against both red agents, its defender beside longer trainings, and its regret by the true table.
+"""The default search against both red agents, its defender compared with longer trainings, and its regret.
 
-    python -m benchmarks.search
-
-Writes benchmarks/results/search.json.
+python -m benchmarks search
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 from workflow_rl.presets import make_config
 from workflow_rl.training.trainer import train_workflow
 
@@ -36,9 +34,10 @@ def run(*arguments: str) -> dict[str, Any]:
     return found | {"wall_seconds": time.perf_counter() - began}
 
 
-def search(folder: str, name: str, *options: str) -> dict[str, Any]:
-    """A search in a directory that is thrown away, and what to keep of its result."""
-    result = run("search", *options, "--run-dir", str(Path(folder) / name))
+def search(*options: str) -> dict[str, Any]:
+    """A search in a temporary directory, and what to keep of its result."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = run("search", *options, "--run-dir", str(Path(folder) / "run"))
     followed = [row for row in result["ranking"] if row["follows"]]
     return {item: result[item] for item in KEPT} | {
         "wall_seconds": result["wall_seconds"],
@@ -66,17 +65,16 @@ def longer(red: str, workflow: str) -> dict[str, Any]:
     return {"mean_return": sum(returns) / len(returns), "returns": returns, "episodes": episodes}
 
 
-def main() -> None:
+def measure() -> dict[str, Any]:
     """Measures everything, one thing after the other."""
     figures: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        search(folder, "warm-up", "--n-workflows", "1", "--no-finish")  # compiles what is not compiled yet
-        for red in ("bline", "meander"):
-            figures[red] = search(folder, red, "--red-agent", red)
-            figures[red]["longer"] = longer(red, figures[red]["best"])
+    search("--n-workflows", "1", "--no-finish")  # compiles what is not compiled yet
+    for red in ("bline", "meander"):
+        figures[red] = search("--red-agent", red)
+        figures[red]["longer"] = longer(red, figures[red]["best"])
     figures["bench"] = run("bench", "search")
-    print(write_result("search", "python -m benchmarks.search", figures))
+    return figures
 
 
 if __name__ == "__main__":
-    main()
+    main("search")

@@ -1,6 +1,6 @@
-"""The tests from an empty clone in several surroundings, as root: ``python -m benchmarks.test_ways [NAME ...]``.
+"""The tests from an empty clone in several surroundings, as root: ``python -m benchmarks test_ways [NAME]``.
 
-Each way clones the last commit beside the project, sets up an environment of its own and runs ``make test`` (or
+Each way clones the last commit next to the project, sets up a new environment and runs ``make test`` (or
 ``make test-all``) with ``CI=true``, so that nothing is skipped. Alone on the machine the seconds count as well.
 """
 
@@ -10,12 +10,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import main
 from benchmarks.results import RESULTS, read_result_file, write_result
 from workflow_rl.runs import commit
 
@@ -117,17 +117,16 @@ def prepare() -> None:
     assert (WAYS / "locale" / LATIN).is_dir(), "localedef made no locale; install Debian's package locales"
 
 
-def main() -> None:
-    """Runs the named ways, or all of them, and keeps each outcome as soon as it is there."""
+def measure(name: str) -> None:
+    """Runs one way and stores its outcome in the file of all ways."""
     prepare()
     path = RESULTS / "test_ways.json"
-    for name in sys.argv[1:] or NAMES:
-        known: dict[str, Any] = read_result_file(path)["figures"] if path.exists() else {}
-        found = known | {name: run(name, NAMES[name])}
-        print(name, found[name], flush=True)
-        write_result("test_ways", "python -m benchmarks.test_ways", {way: found[way] for way in NAMES if way in found})
-        shutil.rmtree(WAYS / name)
+    known: dict[str, Any] = read_result_file(path)["figures"] if path.exists() else {}
+    found = known | {name: run(name, NAMES[name])}
+    print(name, found[name], flush=True)
+    write_result("test_ways", "python -m benchmarks test_ways", {way: found[way] for way in NAMES if way in found})
+    shutil.rmtree(WAYS / name)
 
 
 if __name__ == "__main__":
-    main()
+    main("test_ways")

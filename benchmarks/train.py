@@ -1,17 +1,20 @@
 """Stores what ``workflow-rl bench train`` measures.
 
-python -m benchmarks.train
+python -m benchmarks train
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from typing import Any
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 from workflow_rl.studies.bench_train import bench_train
 
-if __name__ == "__main__":
+
+def measure() -> dict[str, Any]:
+    """The speeds of training, and their ratios."""
     figures = asdict(bench_train(300, 12, say=lambda line: print(line, file=sys.stderr)))
     del figures["machine"]  # write_result adds it
     for red in ("bline", "meander"):
@@ -20,4 +23,8 @@ if __name__ == "__main__":
     figures["ratio_of_two_processes"] = (
         figures["two_process_transitions_per_s"] / figures["one_process_transitions_per_s"]
     )
-    print(write_result("train", "python -m benchmarks.train", figures))
+    return figures
+
+
+if __name__ == "__main__":
+    main("train")

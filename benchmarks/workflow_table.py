@@ -1,14 +1,13 @@
-"""The true table: every workflow against a red agent, trained to the end with seeds of its own.
+"""The true table: every workflow against a red agent, fully trained, each training with its own seed.
 
-    python -m benchmarks.workflow_table bline
-    python -m benchmarks.workflow_table meander
-    python -m benchmarks.workflow_table bline 30
-    python -m benchmarks.workflow_table meander 40
+    python -m benchmarks workflow_table bline
+    python -m benchmarks workflow_table meander
+    python -m benchmarks workflow_table bline 30
+    python -m benchmarks workflow_table meander 40
 
-With a number: incidents, in which blue takes over after so many steps. There each order of the types that red takes is
-trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes; can be interrupted
-and called again: finished trainings are kept in runs/, by commit. Writes benchmarks/results/workflow_table_RED.json, of
-incidents workflow_table_RED_STEPS.json.
+With a number: incidents, in which blue takes over after that many steps. There each order of the types that red takes
+is trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes. An interrupted
+measurement resumes: finished trainings are kept in runs/, by commit.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import write_result
+from benchmarks.command import main
 from benchmarks.table_summary import summary
 from workflow_rl.config import is_incident
 from workflow_rl.presets import make_config
@@ -48,11 +47,11 @@ def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
     return {"workflow": order, "seed": seed} | {name: getattr(result, name) for name in COLUMNS}
 
 
-def main(red: str, takeover: str = "0") -> None:
-    """Makes what is missing, then the result."""
+def measure(red: str, takeover: str = "0") -> dict[str, Any]:
+    """Trains what is missing, then summarises the table."""
     incident, taken = is_incident(takeover), list(taken_types(red, "current", takeover))
-    kind, asked = (f"{red}_{takeover}", f"{red} {takeover}") if incident else (red, red)
-    name, orders = f"workflow_table_{kind}", [",".join(p) for p in permutations(taken if incident else unit_types())]
+    name = f"workflow_table_{red}_{takeover}" if incident else f"workflow_table_{red}"
+    orders = [",".join(p) for p in permutations(taken if incident else unit_types())]
     replicates = REPLICATES.get(takeover, 3)
     journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
@@ -74,7 +73,7 @@ def main(red: str, takeover: str = "0") -> None:
     }
     table = {"red_agent": red, "takeover": takeover, "taken": taken, "workflows": orders} | table
     obeyed = [min(row["compliance"], row["kept"]) for row in rows]
-    figures = summary(table_from_json(table)) | {
+    return summary(table_from_json(table)) | {
         "trainings": len(rows),
         "followed": sum(row["followed"] for row in rows),
         "worst_compliance": min(row["compliance"] for row in rows),
@@ -82,8 +81,7 @@ def main(red: str, takeover: str = "0") -> None:
         "share_above_99": float(np.mean([value >= 0.99 for value in obeyed])),
         "table": table,
     }
-    print(write_result(name, f"python -m benchmarks.workflow_table {asked}", figures))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main("workflow_table")

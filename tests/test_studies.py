@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import doctest
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,14 +18,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.page.answers import _claim_memory, _claim_noise, _claim_search, _claim_stop
-from benchmarks.page.parts import Files
-from benchmarks.page.render import render
+from benchmarks.experiments import EXPERIMENTS, run_experiment
+from benchmarks.page import answers, formats
+from benchmarks.page.formats import one_line
+from benchmarks.page.render import render, write_page
 from benchmarks.results import read_result_file, write_result_to
+from benchmarks.studies import statistics
 from benchmarks.studies.cells import Cell, Laboratory
 from benchmarks.studies.games import greedy_priority, play, play_games
 from benchmarks.studies.registry import STUDIES
-from benchmarks.studies.rollouts import (
+from benchmarks.studies.rollout import (
     _equal_quality,
     at_seconds,
     at_transitions,
@@ -31,6 +36,7 @@ from benchmarks.studies.rollouts import (
 )
 from benchmarks.studies.statistics import difference, interquartile_mean, of_games, paired, summary
 from benchmarks.studies.trainings import _noise
+from benchmarks.test_ways import NAMES as WAYS_TO_TEST
 from tests.conftest import DATA as TEST_DATA
 from tests.conftest import ROOT
 from workflow_rl.engine.network_file import load_network
@@ -41,8 +47,8 @@ from workflow_rl.training.workflow import Workflow
 ORDER = "enterprise,op_server,user,defender,op_host"
 
 
-def study(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.study", *arguments]
+def benchmarks(*arguments: str, module: str = "benchmarks") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
@@ -54,7 +60,7 @@ def in_folder(folder: Path) -> list[str]:
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The result files of all studies in their quick form."""
     folder = tmp_path_factory.mktemp("quick")
-    done = study("all", "--quick", *in_folder(folder), "--json")
+    done = benchmarks("studies", "--quick", *in_folder(folder), "--json")
     assert done.returncode == 0, done.stderr
     paths = json.loads(done.stdout.splitlines()[-1])["results"]
     assert [Path(path).name for path in paths] == [f"study_{name}.json" for name in STUDIES]
@@ -72,7 +78,7 @@ def shape(value: Any) -> Any:
 class TestQuickForms:
     def test_every_study_writes_how_it_was_made_and_by_which_seeds(self, quick: dict[str, dict[str, Any]]) -> None:
         for name, found in quick.items():
-            assert found["command"] == f"python -m benchmarks.study {name} --quick"
+            assert found["command"] == f"python -m benchmarks {name} --quick"
             assert found["quick"] is True
             assert found["seeds"]
             assert found["commits_of_cells"]
@@ -113,7 +119,7 @@ class TestQuickForms:
         self, quick: dict[str, dict[str, Any]], tmp_path: Path
     ) -> None:
         """Killed without grace once some cells are done; those are not made again, the figures are the same."""
-        command = [sys.executable, "-m", "benchmarks.study", "robustness", "--quick", *in_folder(tmp_path)]
+        command = [sys.executable, "-m", "benchmarks", "robustness", "--quick", *in_folder(tmp_path)]
         child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
         give_up = time.monotonic() + 240
         while len(list((tmp_path / "cells").glob("*.json"))) < 3 and time.monotonic() < give_up:
@@ -123,14 +129,14 @@ class TestQuickForms:
         kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").glob("*.json")}
         assert len(kept) >= 3
         assert not (tmp_path / "study_robustness.json").exists()
-        again = study("robustness", "--quick", *in_folder(tmp_path))
+        again = benchmarks("robustness", "--quick", *in_folder(tmp_path))
         assert again.returncode == 0, again.stderr
         assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
         assert read_result_file(tmp_path / "study_robustness.json")["figures"] == quick["robustness"]["figures"]
 
 
 def test_the_page_of_results_is_up_to_date() -> None:
-    """Written anew by ``python -m benchmarks.study --render`` whenever a result changes; never by hand."""
+    """Written anew by ``python -m benchmarks page`` whenever a result changes; never by hand."""
     page = ROOT / "docs" / "results.md"
     assert render(ROOT / "benchmarks" / "results", page) == page.read_text(encoding="utf-8")
 
@@ -171,46 +177,47 @@ def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Pat
         return change
 
     dear, free, better = (
-        changed(copied, "baselines", obedience(*figures)) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
+        one_line(changed(copied, "baselines", obedience(*figures))) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
     )
     assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
     assert "against B_line -3.00 [-4.00, -2.00], and -3.00 [-4.00, -2.00] after the search's short trainings" in dear
-    assert "obedience and freedom cannot be told apart (+0.00 [-1.00, +1.00])" in free
+    assert "obedience and freedom are statistically indistinguishable (+0.00 [-1.00, +1.00])" in free
     assert "obedience gains (+2.00 [+1.00, +3.00])" in better
-
-
-class Told(Files):
-    """Figures that were made up."""
-
-    def __init__(self, **figures: Any) -> None:
-        super().__init__(Path("nowhere"))
-        self._known = {name: {"figures": found} for name, found in figures.items()}
 
 
 def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
     def stopped(low: float, high: float) -> str:
-        gain = {"difference": (low + high) / 2, "low": low, "high": high, "clear": low > 0}
-        budget = {name: {"user first": {"transitions": {"iqm": 1.0}}} for name in ("on", "off")}
-        found = {"early_stopping": budget | {"gain_of_going_on": {"user first": gain}}}
-        return _claim_stop(Told(study_ablation=found))[-1]
+        return answers.early_stopping({"user first": {"low": low, "high": high}})
 
     assert (stopped(-0.2, 0.9), stopped(-0.2, 5.0), stopped(2.0, 5.0)) == ("yes", "not shown", "no")
 
     def searched(random: int) -> str:
         names = {"gp-ucb": 5, "random": random, "round-robin": 1}
-        found = {name: {"enterprise_before_user_in_best": n, "searches": 5} for name, n in names.items()}
-        return _claim_search(Told(study_ablation={"searches": found | {"evaluations": 8}}))[-1]
+        return answers.gp_ucb({name: {"enterprise_before_user_in_best": n} for name, n in names.items()})
 
     assert (searched(2), searched(5)) == ("yes", "not on this problem")
 
-    def rollouts(noise: float, memory: float) -> Told:
-        kinds = {"1 episode": (10.0, 400.0), "25 environments": (3.0, 410.0), "200 environments": (noise, memory)}
-        rows = {kind: {"peak_memory_mb": mb} for kind, (_, mb) in kinds.items()}
-        noises = {kind: {"noise": {"iqm": value}} for kind, (value, _) in kinds.items()}
-        return Told(study_rollout={"rows": rows, "gradients": {"5": {}, "25": noises, "50": {}}})
+    def kinds(one: Any, some: Any, many: Any) -> dict[str, Any]:
+        return {answers.ONE: one, answers.SOME: some, answers.MANY: many}
 
-    assert [_claim_noise(rollouts(noise, 1.0))[-1] for noise in (1.0, 1e3)] == ["yes", "no"]
-    assert [_claim_memory(rollouts(1.0, mb))[-1] for mb in (420.0, 500.0, 1e6)] == ["yes", "nearly", "no"]
+    noises = [kinds(*({"noise": {"iqm": value}} for value in (10.0, 3.0, many))) for many in (1.0, 1e3)]
+    assert [answers.noise(found) for found in noises] == ["yes", "no"]
+    memories = [kinds(*({"peak_memory_mb": mb} for mb in (400.0, 410.0, many))) for many in (420.0, 500.0, 1e6)]
+    assert [answers.memory(found) for found in memories] == ["yes", "nearly", "no"]
+    rates = [kinds(*({"transitions_per_s": rate} for rate in (1.0, some, 50.0))) for some in (8.0, 7.0)]
+    assert [answers.speed(found) for found in rates] == ["yes", "in part"]
+
+    def stability(low: float, middle: float, high: float) -> str:
+        one, many = {"low": -60, "iqm": -50, "high": -40}, {"low": low, "iqm": middle, "high": high}
+        return answers.stability(kinds(*({"equal_transitions": {"mean_return": found}} for found in (one, {}, many))))
+
+    assert (stability(-21, -20, -19), stability(-90, -20, -10), stability(-90, -80, -10)) == ("yes", "in part", "no")
+
+
+def test_a_pair_shows_an_effect_only_beyond_what_ten_pairs_show_by_chance() -> None:
+    clear, close, far = ({"effect": effect, "standard_error": 1.0} for effect in (-3.0, 2.5, 0.1))
+    assert answers.clear_pairs([close, clear, far]) == [clear]
+    assert answers.closest_pair([far, close]) == close
 
 
 def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path) -> None:
@@ -223,27 +230,96 @@ def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path
     assert "## Baselines" in page
 
 
+def test_no_line_of_the_page_is_too_long_but_in_tables_and_code() -> None:
+    text = re.sub(
+        r"^```.*?^```$", "", (ROOT / "docs" / "results.md").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_a_result_without_a_figure_of_the_page_is_refused_in_a_sentence(copied: Path) -> None:
+    path = copied / "study_scaling.json"
+    found = json.loads(path.read_text("utf-8"))
+    del found["figures"]["search"]["2"]["trainings"]
+    path.write_text(json.dumps(found), "utf-8")
+    with pytest.raises(UserError, match=r"lack something \(.*trainings.*\): run the studies again"):
+        write_page(copied, copied / "page.md")
+
+
 def test_bad_input_is_one_sentence() -> None:
+    names = ", ".join([*STUDIES, "studies", "page", *EXPERIMENTS])
     cases = {
-        ("nothing",): "unknown study 'nothing'; allowed: baselines, rollout, ablation, robustness, scaling, limit.",
-        ("--render", "--quick"): "the page is made from complete results; leave --quick out.",
+        ("nothing",): f"unknown experiment 'nothing'; allowed: {names}.",
+        ("page", "--quick"): "the page is made from complete results; leave --quick out.",
         (
-            "--render",
+            "page",
             "--results",
             "nowhere",
         ): "nowhere/study_baselines.json is missing; the study that writes it has not been run to its end.",
         ("limit", "--jobs", "0"): "jobs must be from 1 to 1000, not 0.",
         ("limit", "--folder", "/proc/x"): "/proc/x: cannot write there (No such file or directory).",
+        ("limit", "bline"): "limit has no parts; leave 'bline' out.",
+        ("design", "twice"): "design has no parts; leave 'twice' out.",
+        ("design", "--quick"): "design is not a study; leave --quick out.",
+        ("workflow_table", "bline", "7"): (
+            "unknown part of workflow_table 'bline 7'; allowed: bline, meander, bline 30, meander 40."
+        ),
+        ("free_play", "some"): "free_play takes a number of games, not 'some'.",
     }
     for arguments, sentence in cases.items():
-        done = study(*arguments)
+        done = benchmarks(*arguments)
         assert (done.returncode, done.stderr.strip()) == (2, f"Error: {sentence}"), arguments
 
 
-def test_without_a_name_the_studies_are_listed() -> None:
-    done = study()
+def test_without_a_name_every_experiment_is_listed_with_what_it_asks() -> None:
+    done = benchmarks()
     assert done.returncode == 0
-    assert all(name in done.stdout for name in STUDIES)
+    for name, words in (STUDIES | {n: e.asks for n, e in EXPERIMENTS.items()}).items():
+        assert any(name in line and words in line for line in done.stdout.splitlines()), name
+
+
+def test_the_module_of_an_experiment_is_another_way_to_run_it() -> None:
+    """The documents and the stored results name ``python -m benchmarks.champion table``."""
+    done = benchmarks("nothing", module="benchmarks.champion")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: unknown part of champion 'nothing'; allowed: original, table, ")
+
+
+def test_every_experiment_has_the_functions_that_measure_its_parts() -> None:
+    """Read without imports, which take seconds; of ways to test, one function measures each."""
+    folder = ROOT / "benchmarks"
+    modules = {p.stem for p in folder.glob("*.py") if "main(" in p.read_text("utf-8").partition("if __name__")[2]}
+    assert modules - {"study"} == set(EXPERIMENTS)
+    for name, experiment in EXPERIMENTS.items():
+        tree = ast.parse((folder / f"{name}.py").read_text("utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert "measure" in defined or set(experiment.parts) <= defined, name
+    assert tuple(WAYS_TO_TEST) == EXPERIMENTS["test_ways"].parts
+
+
+def test_files_and_functions_of_the_laboratory_stay_short() -> None:
+    for path in (ROOT / "benchmarks").rglob("*.py"):
+        text = path.read_text("utf-8")
+        assert text.count("\n") <= 350, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < 50, f"{path}: {node.name}"
+
+
+def test_figures_are_stored_with_the_command_that_measures_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("benchmarks.results.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.champion.clock", lambda: {"x": 1})
+    monkeypatch.setattr("benchmarks.workflow_table.measure", lambda *words: {"words": words})
+    monkeypatch.setattr("benchmarks.pictures.measure", lambda: None)
+    (clock,), tables = run_experiment("champion", "clock"), list(run_experiment("workflow_table"))
+    assert read_result_file(clock)["command"] == "python -m benchmarks champion clock"
+    assert [path.name for path in (clock, tables[0], tables[-1])] == [
+        "champion_clock.json", "workflow_table_bline.json", "workflow_table_meander_40.json",
+    ]  # fmt: skip
+    assert read_result_file(tables[-1])["figures"] == {"words": ["meander", "40"]}
+    assert list(run_experiment("pictures")) == []
 
 
 def laboratory(folder: Path) -> Laboratory:
@@ -288,8 +364,15 @@ def test_a_damaged_cell_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_two_studies_cannot_work_in_one_folder(tmp_path: Path) -> None:
     with laboratory(tmp_path).held():
-        done = study("limit", "--quick", *in_folder(tmp_path))
+        done = benchmarks("limit", "--quick", *in_folder(tmp_path))
     assert (done.returncode, done.stderr.strip()) == (2, f"Error: {tmp_path} is in use by another process.")
+
+
+@pytest.mark.parametrize("module", [formats, statistics])
+def test_the_examples_of_a_module_hold(module: Any) -> None:
+    failed, tried = doctest.testmod(module)
+    assert tried > 0
+    assert failed == 0
 
 
 def test_the_interquartile_mean_leaves_a_quarter_out_at_each_end() -> None:

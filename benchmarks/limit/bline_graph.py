@@ -216,7 +216,7 @@ def build(tables: np.ndarray, r: Reduction, horizon: int) -> Graph:
 
 
 def asleep(g: Graph, steps: Sequence[int]) -> np.ndarray:
-    """The chance of each state if blue has slept for so many steps from the start; (len(steps), states)."""
+    """The chance of each state if blue has slept for a number of steps from the start; (len(steps), states)."""
     chances = np.zeros((len(steps), int(g.sizes[STATES])))
     now = np.zeros(chances.shape[1])
     now[0] = 1.0

@@ -54,7 +54,7 @@ class Solution(NamedTuple):
     graph: Graph
     reduction: Reduction
     tables: np.ndarray
-    values: np.ndarray  # (horizon + 1, states kept) float64: return of the states with so many steps to go, in tenths
+    values: np.ndarray  # (horizon + 1, states kept) float64: return of the states, by the steps to go, in tenths
     choices: np.ndarray  # (horizon + 1, states) uint8: which of its moves
     starts: np.ndarray  # (takeovers, states) float64: the chance of each state when blue takes over
     expected: np.ndarray  # (horizon + 1, takeovers) float64: return from there
@@ -91,7 +91,7 @@ def solve(
 ) -> Solution:
     """The best play for every number of steps to go; values are kept of the states of the first steps, or of all.
 
-    With ``takeovers`` the graph goes on for so many steps more, in which blue sleeps at first.
+    With ``takeovers`` the graph covers that many more steps, in which blue sleeps at first.
     """
     r = reduction(tables, network)
     graph = build(tables, r, horizon + max(takeovers, default=0))
@@ -241,16 +241,16 @@ def bline_limit(
 
     Args:
         edition: the rules.
-        horizon: the longest; games of no more steps are looked at.
+        horizon: the largest number of steps.
         users: the hosts from which red draws its user host; fewer than all is another, quicker question.
         games: how many confirm each length.
         seed: of these games.
         lengths: those confirmed, as far as the horizon allows; if none, the horizon itself.
-        takeovers: the same again for incidents in which red plays so many steps before.
+        takeovers: the numbers of steps that red plays first, for the same values in incidents.
 
     Returns:
         ``values`` for 1 .. horizon steps; ``by_user``: what the best play reaches for each user host; ``confirmed``:
-        the mean of the games beside the exact value, and how the best play begins; ``orders``: the same for the best
+        the mean of the games and the exact value, and how the best play begins; ``orders``: the same for the best
         play that keeps each order of the types that red takes; ``cost_of_the_worst_order``; ``incidents``: ``free``
         and ``orders`` for each takeover; ``states``, ``seconds``.
     """
@@ -258,26 +258,18 @@ def bline_limit(
     if horizon <= UNKNOWN_STEPS:
         raise UserError(f"the horizon must be more than {UNKNOWN_STEPS} steps, not {horizon}.")
     network = load_network()
-    tables = compile_tables(network, edition)
-    if not users or set(users) - set(network.red.bline.users):
-        raise UserError(f"the user hosts must be some of {', '.join(network.red.bline.users)}, not {', '.join(users)}.")
-    tables["bline_users"] = sum(1 << network.host_names.index(user) for user in set(users))
+    tables, hosts = _tables(network, edition, set(users))
     solution = solve(tables, network, horizon, takeovers=takeovers)
     values = (solution.values[1:, 0] / 10).tolist()
     lengths = [length for length in lengths if length <= horizon] or [horizon]
     orders, incidents = _orders(solution, network, lengths, takeovers, games, seed)
-    hosts = sorted(set(users), key=network.host_names.index)
     return {
         "edition": edition,
         "horizon": horizon,
         "values": values,
         "states": int(solution.graph.sizes[STATES]),
-        "by_user": {
-            str(length): dict(zip(hosts, reached_by_user(solution, length), strict=True)) for length in lengths
-        },
-        "confirmed": {
-            str(length): _confirm(solution, network, length, games, seed, values[length - 1]) for length in lengths
-        },
+        "by_user": {str(n): dict(zip(hosts, reached_by_user(solution, n), strict=True)) for n in lengths},
+        "confirmed": {str(n): _confirm(solution, network, n, games, seed, values[n - 1]) for n in lengths},
         "orders": orders,
         "cost_of_the_worst_order": {
             str(n): values[n - 1] - min(cells[str(n)]["exact"] for cells in orders.values()) for n in lengths
@@ -287,12 +279,22 @@ def bline_limit(
     }
 
 
+def _tables(network: Network, edition: str, users: set[str]) -> tuple[np.ndarray, list[str]]:
+    """The rules with red drawing its user host from ``users`` only, and these hosts in the order of the network."""
+    allowed = network.red.bline.users
+    if not users or users - set(allowed):
+        raise UserError(f"the user hosts must be some of {', '.join(allowed)}, not {', '.join(sorted(users))}.")
+    tables = compile_tables(network, edition)
+    tables["bline_users"] = sum(1 << network.host_names.index(user) for user in users)
+    return tables, sorted(users, key=network.host_names.index)
+
+
 def _orders(
     free_play: Solution, network: Network, lengths: Sequence[int], takeovers: Sequence[int], games: int, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
     """The exact worth of keeping each order of the types that red takes, at each length, and games that show it.
 
-    Returns that of the challenge by order, and that of incidents by takeover, each beside free play.
+    Returns that of the challenge by order, and that of incidents by takeover, each with free play.
     """
     repairs = find_repairs(free_play.graph, free_play.tables, free_play.reduction, network)
     found: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The games against B_line, told apart only where it matters to a defender that sees everything.
+"""The games against B_line, distinguished only where it matters to a defender that sees everything.
 
 Such a defender needs no observation, so the remembered column, the malware flags and all that was displayed drop out,
 and Analyse and Monitor are as good as Sleep. What is left is numbered: :func:`encode` gives two states the same *key*

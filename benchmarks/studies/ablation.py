@@ -20,7 +20,7 @@ FIGURES = ("mean_return", *OBEDIENCE, "transitions", "seconds")
 
 
 def ablation(ask: Ask, quick: bool) -> dict[str, Any]:
-    """All parts."""
+    """Runs all parts."""
     return {
         "red_agent": RED,
         "orders": ORDERS,
@@ -43,7 +43,7 @@ def _values(order: str, seed: int, quick: bool) -> dict[str, Any]:
 
 
 def _of_orders(ask: Ask, quick: bool, preset: str = "workflow", **values: Any) -> dict[str, Any]:
-    """Figures of one setting over all seeds for each order, on fresh games."""
+    """Figures of one setting for each order, over all seeds, from fresh games."""
     found: dict[str, Any] = {}
     for name, order in ORDERS.items():
         every = [_values(order, seed, quick) | values for seed in seeds(quick)]
@@ -54,7 +54,7 @@ def _of_orders(ask: Ask, quick: bool, preset: str = "workflow", **values: Any) -
 
 
 def _strength(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Alignment reward of both kinds and several strengths, as the default training but shorter."""
+    """Both kinds of alignment reward at several strengths, in a shorter default training."""
     return {
         kind: {
             f"{s:g}": _of_orders(ask, quick, alignment=kind, alignment_lambda=s, max_episodes=_episodes(quick))
@@ -65,7 +65,7 @@ def _strength(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _length(ask: Ask, quick: bool) -> dict[str, Any]:
-    """The default training for half, once and twice its length: does the effect of the order stay?"""
+    """The default training at half, full and double length: does the effect of the order remain?"""
     lengths = (5, 6) if quick else LENGTHS
     found: dict[str, Any] = {str(n): _of_orders(ask, quick, max_episodes=n) for n in lengths}
     first, second = ORDERS
@@ -75,7 +75,7 @@ def _length(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _early_stopping(ask: Ask, quick: bool) -> dict[str, Any]:
-    """The documents' training, stopped when the order is followed, and with all its episodes."""
+    """The documents' training, stopped when the order is followed, and run for all its episodes."""
     most = 6 if quick else 50
     found: dict[str, Any] = {
         "on": _of_orders(ask, quick, "parallel-200", max_episodes=most),
@@ -89,7 +89,7 @@ def _early_stopping(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Ways to start, with the same number of updates; those of the general training are not counted."""
+    """Ways to start, with the same number of updates; updates of the general training are not counted."""
     episodes = _episodes(quick)
     starts = {"none": ("none", 0)} | {f"general, {n} updates": ("general", n) for n in ((2,) if quick else STARTS)}
     return {
@@ -99,7 +99,7 @@ def _warm_start(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
-    """One policy for all 120 orders, told its order or not; and one order alone, where telling is of no use."""
+    """One policy for all 120 orders, conditioned on its order or not."""
     episodes = 5 if quick else 150
     values = {
         "red_agent": RED,
@@ -117,9 +117,9 @@ def _conditioning(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
-    """Whole searches with real trainings but no finalists: strategies at equal evaluations.
+    """Whole searches with real trainings but no finalists: strategies at equal numbers of evaluations.
 
-    An order counts by the class that the table of all orders found to matter: enterprise before user or not.
+    An order counts by what the table of all orders found to matter: whether enterprise comes before user.
     """
     evaluations = 2 if quick else 8
     common = ["--red-agent", RED, "--no-finish"] + (
@@ -138,7 +138,7 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
         ]
         for name, plan in plans.items()
     }
-    ask([cell for row in cells.values() for cell in row])  # all at once
+    ask([cell for row in cells.values() for cell in row])  # in one go, so that they run in parallel
     for name, own in cells.items():
         rows = ask(own)
         effects = [_effect(row) for row in rows]
@@ -155,13 +155,13 @@ def _searches(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _enterprise_first(best: Any) -> bool:
-    """Does the best workflow of a search, if there is one, have enterprise before user?"""
+    """Whether the best workflow of a search, if there is one, has enterprise before user."""
     order = (best["workflow"] if isinstance(best, dict) else best or "").split(",")
     return "enterprise" in order and order.index("enterprise") < order.index("user")
 
 
 def _effect(row: dict[str, Any]) -> float:
-    """What the search says that enterprise before user is worth; 0 if it says nothing about the pair."""
+    """The effect of enterprise before user that the search reports; 0 if it reports none."""
     for pair in row["pair_weights"]:
         if (pair["first"], pair["second"]) == ("enterprise", "user"):
             return float(pair["effect"])

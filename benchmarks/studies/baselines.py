@@ -1,4 +1,4 @@
-"""Study `baselines`: rules, general policies and policies that follow an order, by the same games."""
+"""Study `baselines`: rules, general policies and policies that follow an order, in the same games."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Ask = Callable[[Sequence[Cell]], list[Any]]
 FOES = ("bline", "meander")  # red agents to train against
 ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"  # the order that the default search finds best
 USER_FIRST = "user,op_host,op_server,enterprise,defender"  # and one of those that it finds worst
-GAMES_SEED = 20_261_117  # nothing is chosen by these games
-SB3 = {"n_envs": 200, "n_steps": 100, "batch_size": 1000, "n_epochs": 10}  # all else is its own default
+GAMES_SEED = 20_261_117  # no choice is based on these games
+SB3 = {"n_envs": 200, "n_steps": 100, "batch_size": 1000, "n_epochs": 10}  # otherwise its own defaults
 SHORT = {"n_envs": 20, "max_episodes": 500, "epochs": 10, "lr": 0.003}  # 1 million transitions, in small batches
 SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
 OBEDIENCE = ("compliance", "kept", "repairs", "idle_fixes")
@@ -36,20 +36,21 @@ def small(quick: bool) -> dict[str, int]:
 
 def general_cell(red: str, seed: int, quick: bool, **more: Any) -> Cell:
     """A general policy; studies share these trainings."""
-    values = {"red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {}) | more
-    return Cell("train", {"preset": "general", "values": values | small(quick)})
+    return _training("general", quick, red_agent=red, seed=seed, **more)
 
 
 def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
-    """A policy that follows an order, as ``workflow-rl train --workflow`` makes it."""
-    values = {"workflow": order, "red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {})
-    return Cell("train", {"preset": "workflow", "values": values | small(quick)})
+    """A policy that follows an order, trained as by ``workflow-rl train --workflow``."""
+    return _training("workflow", quick, workflow=order, red_agent=red, seed=seed)
 
 
 def search_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
-    """A training as the default search makes it."""
-    values = {"workflow": order, "red_agent": red, "seed": seed} | ({"max_episodes": 5} if quick else {})
-    return Cell("train", {"preset": "search", "values": values | small(quick)})
+    """A policy that follows an order, trained as in the default search."""
+    return _training("search", quick, workflow=order, red_agent=red, seed=seed)
+
+
+def _training(preset: str, quick: bool, **values: Any) -> Cell:
+    return Cell("train", {"preset": preset, "values": ({"max_episodes": 5} if quick else {}) | values | small(quick)})
 
 
 def games_cell(blue: str, games: int, workflow: str = "") -> Cell:
@@ -70,7 +71,7 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
         "searched-user-first": (USER_FIRST, lambda red, seed: search_cell(USER_FIRST, red, seed, quick)),
     }
-    ask([cell(red, seed) for _, cell in names.values() for red in FOES for seed in seeds(quick)])  # all at once
+    ask([cell(red, seed) for _, cell in names.values() for red in FOES for seed in seeds(quick)])  # in parallel
     for name, (workflow, cell) in names.items():
         trained = {red: ask([cell(red, seed) for seed in seeds(quick)]) for red in FOES}
         played = {red: ask([games_cell(one["policy"], games, workflow) for one in trained[red]]) for red in FOES}
@@ -119,7 +120,7 @@ def _greedy(ask: Ask, games: int) -> dict[str, Any]:
 
 
 def _learned(played: dict[str, list[Any]], trained: dict[str, list[Any]]) -> dict[str, Any]:
-    """A row of policies that were trained against one foe each: figures against that foe, and of all against Sleep."""
+    """Policies that were each trained against one foe: figures against that foe, and of all of them against Sleep."""
     row: dict[str, Any] = {
         "cells": {red: {str(n): over_seeds(played[red], red, n) for n in CHALLENGE_LENGTHS} for red in FOES},
         "seconds": {red: summary([one["seconds"] for one in trained[red]]) for red in FOES},
@@ -144,16 +145,12 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
     """What obedience costs, and what the order is worth, against each foe at 100 steps."""
     answers: dict[str, Any] = {}
     for red in FOES:
-
-        def values(name: str, red: str = red) -> list[float]:
-            found: list[float] = rows[name]["cells"][red]["100"]["values"]
-            return found
-
+        values = {name: row["cells"][red]["100"]["values"] for name, row in rows.items()}
         answers[red] = {
-            "obedience": difference(values("order"), values("general")),
+            "obedience": difference(values["order"], values["general"]),
             "compliance": rows["order"]["compliance"][red],
-            "order": difference(values("order"), values("order-user-first")),
-            "order_searched": difference(values("order-as-searched"), values("searched-user-first")),
-            "sb3": difference(values("general-short"), values("sb3")),
+            "order": difference(values["order"], values["order-user-first"]),
+            "order_searched": difference(values["order-as-searched"], values["searched-user-first"]),
+            "sb3": difference(values["general-short"], values["sb3"]),
         }
     return answers

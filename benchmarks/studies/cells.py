@@ -1,8 +1,8 @@
-"""Cells: the small pieces of work that a study is made of, each kept on disk as soon as it is done.
+"""Cells: the units of work of a study, each kept on disk as soon as it is finished.
 
-A cell is a task of tasks.py by name, with arguments that JSON can hold. Its outcome is kept under a digest of both, so
-that a study that was killed goes on where it was, and studies that need the same training share it. Outcomes remember
-the commit they were made by; the result file of a study lists all of them.
+A cell is the name of a task (tasks.py) with arguments that JSON can hold. Its outcome is kept under a digest of both: a
+killed study resumes where it was, and studies that need the same training share it. A kept cell records the commit that
+computed it; the result file of a study lists these commits.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,17 @@ from workflow_rl.runs import commit, hold, parse_json, write_atomically
 
 Say = Callable[[str], None]
 
-VERSION = 3  # part of every key; to be raised when learner, presets, rules or tasks change, so that no old cell is used
+VERSION = 3  # part of every key; raise it when learner, presets, rules or tasks change, so that no old cell is used
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work.
+    """One unit of work.
 
     Args:
-        task: name of a function of tasks.py.
-        arguments: what it is called with.
-        alone: nothing runs beside it, in a process of its own: its time or memory is measured.
+        task: the name of a function of tasks.py.
+        arguments: its arguments.
+        alone: whether it runs in a new process while nothing else runs, because its time or memory is measured.
     """
 
     task: str
@@ -57,14 +58,25 @@ class Cell:
         return f"{self.task} {' '.join(words)}"
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A finished cell as it is kept on disk."""
+
+    task: str
+    arguments: dict[str, Any]
+    commit: str
+    seconds: float
+    outcome: Any
+
+
 @dataclass
 class Laboratory:
-    """Where cells are worked on and kept.
+    """Computes cells and keeps them.
 
     Args:
-        folder: has a file for each cell that is done, and the policies that were trained.
-        jobs: cells at once.
-        say: told about each cell.
+        folder: where finished cells and trained policies are kept.
+        jobs: the number of cells computed in parallel.
+        say: receives a line for each finished cell.
     """
 
     folder: Path
@@ -76,12 +88,12 @@ class Laboratory:
     study: str = ""
 
     def begin(self, study: str) -> None:
-        """What is asked from now on is for this study."""
+        """Counts the cells from now on for this study."""
         self.study, self.commits, self.spent = study, set(), {}
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keeps other processes out while this one works in the folder, and ends the workers afterwards."""
+        """Locks the folder for this process, and ends the workers afterwards."""
         try:
             (self.folder / "cells").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -95,63 +107,62 @@ class Laboratory:
             os.close(handle)
 
     def ask(self, cells: Sequence[Cell]) -> list[Any]:
-        """Outcomes of the cells, in their sequence; those that are not kept are made now."""
+        """Outcomes of the cells, in their order; those that are not kept are computed now."""
         known = {cell.key: self._kept(cell) for cell in cells}
         missing = list({cell.key: cell for cell in cells if known[cell.key] is None}.values())
         done = len(known) - len(missing)
-        for cell, outcome in self._work(missing):
-            known[cell.key] = outcome
+        for cell, kept in self._work(missing):
+            known[cell.key] = kept
             done += 1
-            self.say(f"{self.study}: {done} of {len(known)}: {cell}, {outcome['seconds']:.1f} s")
-        for key, kept in known.items():
-            assert kept is not None
-            self.commits.add(kept["commit"])
-            self.spent[key] = kept["seconds"]
-        return [found["outcome"] for found in (known[cell.key] for cell in cells) if found is not None]
+            self.say(f"{self.study}: {done} of {len(known)}: {cell}, {kept.seconds:.1f} s")
+        found = {key: kept for key, kept in known.items() if kept}
+        self.commits |= {kept.commit for kept in found.values()}
+        self.spent |= {key: kept.seconds for key, kept in found.items()}
+        return [found[cell.key].outcome for cell in cells]
 
-    def _kept(self, cell: Cell) -> dict[str, Any] | None:
+    def _kept(self, cell: Cell) -> Kept | None:
         path = self.folder / "cells" / f"{cell.key}.json"
         try:
-            found: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
-            if found["task"] == cell.task and found["arguments"] == cell.arguments:
-                return found
+            found = Kept(**parse_json(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{path} is damaged ({error}); remove it to have it made again.") from None
-        raise UserError(f"{path} holds another cell; remove it to have it made again.")
+        if (found.task, found.arguments) != (cell.task, cell.arguments):
+            raise UserError(f"{path} holds another cell; remove it to have it made again.")
+        return found
 
-    def _work(self, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
-        """Those that may run beside others first, then the others one by one."""
-        beside = [cell for cell in cells if not cell.alone]
-        if beside:
+    def _work(self, cells: list[Cell]) -> Iterator[tuple[Cell, Kept]]:
+        """First those that may run in parallel, then the others one by one."""
+        parallel = [cell for cell in cells if not cell.alone]
+        if parallel:
             self.pool = self.pool or _workers(self.jobs)
-            yield from self._in_pool(self.pool, beside)
+            yield from self._in_pool(self.pool, parallel)
         for cell in cells:
             if cell.alone:
                 with _workers(1) as own:
                     yield from self._in_pool(own, [cell])
 
-    def _in_pool(self, pool: ProcessPoolExecutor, cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    def _in_pool(self, pool: ProcessPoolExecutor, cells: list[Cell]) -> Iterator[tuple[Cell, Kept]]:
         try:
-            waiting: dict[Future[dict[str, Any]], Cell] = {
+            waiting: dict[Future[Kept], Cell] = {
                 pool.submit(work, cell.task, cell.arguments, str(self.folder)): cell for cell in cells
             }
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
-            raise UserError("a process of the study died; start the study again, it goes on where it was.") from None
+            raise UserError("a process of the study died; start the study again, it resumes where it was.") from None
 
 
 def _workers(jobs: int) -> ProcessPoolExecutor:
-    """Processes of one thread each, that end with this one."""
+    """Processes with one thread each that end with this one."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by those that are started: idle threads would wait busily
     return ProcessPoolExecutor(jobs, get_context("spawn"), end_with, (os.getpid(),))
 
 
-def work(task: str, arguments: dict[str, Any], folder: str) -> dict[str, Any]:
-    """Does one cell and keeps its outcome; runs in a process of its own."""
+def work(task: str, arguments: dict[str, Any], folder: str) -> Kept:
+    """Computes one cell and keeps its outcome; runs in a worker process."""
     import torch
 
     from benchmarks.studies import tasks
@@ -160,8 +171,8 @@ def work(task: str, arguments: dict[str, Any], folder: str) -> dict[str, Any]:
     made_by = commit()  # of the source as it is now
     began = time.perf_counter()
     key = Cell(task, arguments).key
-    outcome = getattr(tasks, task)(Path(folder) / "cells" / f"{key}.safetensors", **arguments)
-    kept = {"task": task, "arguments": arguments, "commit": made_by, "seconds": time.perf_counter() - began}
-    kept["outcome"] = outcome
-    write_atomically(Path(folder) / "cells" / f"{key}.json", json.dumps(kept, indent=1).encode())
+    function, place = getattr(tasks, task), Path(folder) / "cells" / f"{key}.safetensors"
+    outcome = function(**({"place": place} if "place" in signature(function).parameters else {}), **arguments)
+    kept = Kept(task, arguments, made_by, time.perf_counter() - began, outcome)
+    write_atomically(Path(folder) / "cells" / f"{key}.json", json.dumps(vars(kept), indent=1).encode())
     return kept

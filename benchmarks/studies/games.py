@@ -131,7 +131,7 @@ def play(
     return {red: play_games(policy, red, edition, chosen, games, seed, green, order) for red in reds}
 
 
-def play_greedy(place: Path, reds: list[str], games: int, seed: int) -> dict[str, Any]:  # noqa: ARG001
+def play_greedy(reds: list[str], games: int, seed: int) -> dict[str, Any]:
     """The greedy rule for every workflow; the best one is chosen by other games than those it is judged by.
 
     ``{red: {variant: {"by_workflow": {order: return at 100}, "best": order, "games": of the best}}}``

@@ -1,11 +1,10 @@
-"""The studies by name, and how one is run to its end."""
+"""The studies by name, and how to run one."""
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,37 +13,26 @@ from benchmarks.studies.cells import Cell, Laboratory
 from workflow_rl.errors import check_choice
 from workflow_rl.runs import versions
 
-
-@dataclass(frozen=True)
-class Study:
-    """A study: where its function is, and what it asks."""
-
-    module: str
-    function: str
-    words: str
-
-
-STUDIES = {
-    "baselines": Study("baselines", "baselines", "rules, general policies and policies that follow an order"),
-    "rollout": Study("rollouts", "rollout_study", "how many episodes an update should be made of"),
-    "ablation": Study("ablation", "ablation", "what each part of the method is worth"),
-    "robustness": Study("robustness", "robustness", "other opponents, green agents, editions and lengths"),
-    "scaling": Study("scaling", "scaling", "where the cost goes as the work grows"),
-    "limit": Study("limit", "limit", "what a defender that sees everything could reach"),
+STUDIES = {  # what each asks; its function has the same name, in the module of that name
+    "baselines": "how rules, general policies and policies that follow an order compare",
+    "rollout": "how many episodes an update should use",
+    "ablation": "what each part of the method is worth",
+    "robustness": "how policies do with other opponents, green agents, editions and lengths",
+    "scaling": "where the cost goes as the work grows",
+    "limit": "what a defender that sees everything could reach",
 }
 
 
 def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> Path:
-    """Runs a study to its end, from where it was left, and writes its result file.
+    """Runs a study to its end, resuming it if it was interrupted, and writes its result file.
 
     Args:
         name: one of :data:`STUDIES`.
-        quick: the small form, which shows that everything works and nothing else.
-        laboratory: where its cells are made and kept; this process must hold it.
+        quick: the small form, which only shows that everything works.
+        laboratory: where its cells are computed and kept; this process must hold its lock.
         results: where the result file goes.
     """
-    study = STUDIES[check_choice("study", name, tuple(STUDIES))]
-    function = getattr(importlib.import_module(f"benchmarks.studies.{study.module}"), study.function)
+    function = getattr(import_module(f"benchmarks.studies.{check_choice('study', name, STUDIES)}"), name)
     laboratory.begin(name)
     began = time.perf_counter()
     asked: set[int] = set()
@@ -66,12 +54,12 @@ def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> 
         "seconds_of_cells": sum(laboratory.spent.values()),
         "seconds_of_last_start": time.perf_counter() - began,
     }
-    command = f"python -m benchmarks.study {name}{' --quick' if quick else ''}"
+    command = f"python -m benchmarks {name}{' --quick' if quick else ''}"
     return write_result_to(results, f"study_{name}", command, figures, **about)
 
 
 def _seeds_of(arguments: dict[str, Any]) -> set[int]:
-    """Seeds that a cell is made with, also those of its training."""
+    """The seeds of a cell, including those of its training."""
     found = {value for name, value in arguments.items() if name in ("seed", "games_seed")}
     options = arguments.get("options", [])
     found |= {int(options[i + 1]) for i, option in enumerate(options) if option == "--seed"}

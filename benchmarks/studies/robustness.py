@@ -8,16 +8,15 @@ import numpy as np
 
 from benchmarks.studies.baselines import ENTERPRISE_FIRST, GAMES_SEED, Ask, general_cell, order_cell, seeds
 from benchmarks.studies.cells import Cell
-from benchmarks.studies.games import over_seeds
 from benchmarks.studies.statistics import of_games, summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.engine.network import RED_AGENTS
 
 LENGTHS = (30, 50, 100, 500)
 MIXED, MIX = "bline,meander", "mix"
-NAMED, TRAINED_FOR = ("champion", "expert"), "current"  # defenders that come along, and the edition of all of them
+NAMED, TRAINED_FOR = ("champion", "expert"), "current"  # bundled defenders, and the edition that all were made for
 AS_TRAINED = "as trained"
-CONDITIONS: dict[str, dict[str, str]] = {  # what is different from the games that a policy was trained on
+CONDITIONS: dict[str, dict[str, str]] = {  # how the games differ from those of training
     AS_TRAINED: {},
     "acting green": {"green": "active"},
     "leaderboard edition": {"edition": "leaderboard"},
@@ -56,19 +55,16 @@ def robustness(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _figures(played: list[dict[str, Any]], lengths: tuple[int, ...], ordered: bool) -> dict[str, Any]:
-    def returns(name: str, red: str, n: int) -> list[float]:
-        return [one[red]["returns"][str(n)][name] for one in played]
-
     figures: dict[str, Any] = {red: {} for red in (*RED_AGENTS, MIX)}
     for n in lengths:
-        for red in RED_AGENTS:
-            alone = len(played) == 1
-            games = of_games(returns("mean", red, n)[0], returns("standard_error", red, n)[0])
-            figures[red][str(n)] = games if alone else over_seeds(played, red, n)
-        both = [np.array(returns(name, "bline", n)) for name in ("mean", "standard_error")]
-        other = [np.array(returns(name, "meander", n)) for name in ("mean", "standard_error")]
-        means, errors = (both[0] + other[0]) / 2, np.hypot(both[1], other[1]) / 2
-        figures[MIX][str(n)] = of_games(means[0], errors[0]) if len(played) == 1 else summary(means.tolist())
+        cells = {red: [one[red]["returns"][str(n)] for one in played] for red in RED_AGENTS}
+        means = {red: np.array([cell["mean"] for cell in cells[red]]) for red in RED_AGENTS}
+        errors = {red: np.array([cell["standard_error"] for cell in cells[red]]) for red in RED_AGENTS}
+        means[MIX] = (means["bline"] + means["meander"]) / 2
+        errors[MIX] = np.hypot(errors["bline"], errors["meander"]) / 2
+        for red, values in means.items():
+            one = len(played) == 1
+            figures[red][str(n)] = of_games(values[0], errors[red][0]) if one else summary(values.tolist())
     if ordered:
         for name in ("compliance", "kept"):
             figures[name] = {red: summary([one[red][name] for one in played]) for red in RED_AGENTS[:2]}

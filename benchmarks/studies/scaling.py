@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.studies.baselines import ENTERPRISE_FIRST, Ask, seeds
 from benchmarks.studies.cells import Cell
-from benchmarks.studies.rollouts import first_followed
+from benchmarks.studies.rollout import first_followed
 from benchmarks.studies.statistics import summary
 
 RED = "bline"
@@ -30,7 +30,7 @@ def scaling(ask: Ask, quick: bool) -> dict[str, Any]:
 
 
 def _size(ask: Ask, n_envs: int, quick: bool) -> dict[str, Any]:
-    """One seed alone for time and memory, in a process of its own; three seeds until the order is followed."""
+    """One seed in a new process for time and memory; three seeds until the order is followed."""
     values = {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "n_envs": n_envs, "max_episodes": 10**6}
     common = {"preset": "parallel-200", "games": 20 if quick else 200, "first_look": 1000 if quick else 20_000}
     seconds = 0.2 if quick else 5.0

@@ -1,4 +1,4 @@
-"""Searches for the studies, in directories that are thrown away."""
+"""Searches for the studies, in temporary directories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = ("best", "pair_weights", "training_noise", "transitions", "evaluations", 
 
 
 def search(place: Path, options: list[str], jobs: int, repeat: int = 0) -> dict[str, Any]:  # noqa: ARG001
-    """`workflow-rl search` as a process of its own, which ends with this one; what it found, where its time went."""
+    """Runs `workflow-rl search` in a child process; returns what it found and where its time went."""
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         began = time.perf_counter()
         command = [sys.executable, "-c", PROGRAM, "search", *options, "--jobs", str(jobs), "--no-report"]

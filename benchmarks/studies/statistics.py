@@ -1,68 +1,72 @@
-"""What a few seeds can tell: the interquartile mean and its bootstrap interval."""
+"""Statistics over a few seeds: the interquartile mean with its bootstrap interval."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import bootstrap, trim_mean
 
+LEVEL = 0.95  # confidence of an interval
 RESAMPLES = 5000
-LEVEL = 95  # per cent of an interval
-SPREAD = 1.96  # deviations of a normal distribution that hold as much
+SPREAD = 1.96  # standard errors on each side of a mean that give this level
 
 
-def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """Mean of the middle half along the last axis: a quarter of the values is left out at each end, rounded down.
+def interquartile_mean(values: np.ndarray, axis: int = -1) -> Any:
+    """Mean of the middle half: a quarter of the values, rounded down, is trimmed at each end.
 
     >>> float(interquartile_mean(np.array([1.0, 2.0, 3.0, 4.0, 100.0])))
     3.0
     """
-    cut = values.shape[-1] // 4
-    middle: np.ndarray = np.sort(values, axis=-1)[..., cut : values.shape[-1] - cut].mean(axis=-1)
-    return middle
+    return trim_mean(values, 0.25, axis=axis)
+
+
+def _interval(statistic: Callable[..., Any], *groups: np.ndarray) -> dict[str, float]:
+    """Percentile bootstrap interval of a statistic of independent groups; one value has no spread to resample."""
+    if all(len(group) == 1 for group in groups):
+        low = high = statistic(*groups)
+    else:
+        rng = np.random.default_rng([len(group) for group in groups])
+        found = bootstrap(
+            groups, statistic, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile", rng=rng
+        )
+        low, high = found.confidence_interval
+    return {"low": float(low), "high": float(high)}
+
+
+def _clear(interval: dict[str, float]) -> dict[str, bool]:
+    """A difference is clear if its interval excludes zero."""
+    return {"clear": interval["low"] > 0 or interval["high"] < 0}
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:
-    """Interquartile mean of some seeds' figures, with its bootstrap interval; the figures are kept."""
+    """Interquartile mean of one figure over seeds, with its bootstrap interval and the values themselves."""
     array = np.array(values, float)
-    generator = np.random.default_rng(len(array))
-    resampled = interquartile_mean(array[generator.integers(len(array), size=(RESAMPLES, len(array)))])
-    low, high = np.percentile(resampled, [(100 - LEVEL) / 2, (100 + LEVEL) / 2])
-    return {
-        "iqm": float(interquartile_mean(array)),
-        "low": float(low),
-        "high": float(high),
-        "mean": float(array.mean()),
-        "seeds": len(array),
-        "values": array.tolist(),
-    }
+    middle, mean = float(interquartile_mean(array)), float(array.mean())
+    interval = _interval(interquartile_mean, array)
+    return {"iqm": middle} | interval | {"mean": mean, "seeds": len(array), "values": array.tolist()}
 
 
 def of_games(mean: float, standard_error: float) -> dict[str, Any]:
-    """The same form for a defender that was not trained here: the interval is that of its games."""
-    apart = SPREAD * standard_error
-    return {"iqm": mean, "low": mean - apart, "high": mean + apart, "mean": mean, "seeds": 1, "values": [mean]}
+    """The same form for a defender that was not trained here: the normal interval of its mean over games."""
+    half = SPREAD * standard_error
+    return {"iqm": mean, "low": mean - half, "high": mean + half, "mean": mean, "seeds": 1, "values": [mean]}
 
 
 def paired(left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
-    """Mean difference between two groups whose seeds belong together, with its bootstrap interval."""
+    """Mean difference between two groups whose seeds are paired, with its bootstrap interval."""
     apart = np.array(left, float) - np.array(right, float)
-    generator = np.random.default_rng(len(apart))
-    resampled = apart[generator.integers(len(apart), size=(RESAMPLES, len(apart)))].mean(axis=1)
-    return _interval(float(apart.mean()), resampled)
+    interval = _interval(np.mean, apart)
+    return {"difference": float(apart.mean())} | interval | _clear(interval)
 
 
 def difference(left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
-    """Interquartile mean of one group of seeds less that of another, with its bootstrap interval."""
-    a, b = np.array(left, float), np.array(right, float)
-    generator = np.random.default_rng([len(a), len(b)])
-    apart = [
-        interquartile_mean(values[generator.integers(len(values), size=(RESAMPLES, len(values)))]) for values in (a, b)
-    ]
-    return _interval(float(interquartile_mean(a) - interquartile_mean(b)), apart[0] - apart[1])
+    """Interquartile mean of one group of seeds minus that of another, with its bootstrap interval."""
 
+    def statistic(a: np.ndarray, b: np.ndarray, axis: int = -1) -> Any:
+        return interquartile_mean(a, axis) - interquartile_mean(b, axis)
 
-def _interval(value: float, resampled: np.ndarray) -> dict[str, Any]:
-    low, high = np.percentile(resampled, [(100 - LEVEL) / 2, (100 + LEVEL) / 2])
-    return {"difference": value, "low": float(low), "high": float(high), "clear": bool(low > 0 or high < 0)}
+    groups = np.array(left, float), np.array(right, float)
+    interval = _interval(statistic, *groups)
+    return {"difference": float(statistic(*groups))} | interval | _clear(interval)

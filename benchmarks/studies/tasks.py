@@ -1,10 +1,10 @@
-"""The tasks of cells by name. Each is called with the place where it may keep a policy, and its arguments."""
+"""The tasks of cells by name.
 
-from pathlib import Path
-from typing import Any
+A task with an argument ``place`` receives the path of the policy that it may keep with its cell.
+"""
 
-from benchmarks.limit import bline_limit as exact
-from benchmarks.limit import meander_estimate as estimate
+from benchmarks.limit.bline_limit import bline_limit
+from benchmarks.limit.meander_estimate import meander_estimate
 from benchmarks.studies.games import play, play_greedy
 from benchmarks.studies.searches import search
 from benchmarks.studies.trainings import gradient_noise, train, train_sb3, train_untold, watch_training
@@ -21,13 +21,3 @@ __all__ = [
     "train_untold",
     "watch_training",
 ]
-
-
-def bline_limit(place: Path, **arguments: Any) -> dict[str, Any]:  # noqa: ARG001
-    """The exact limit against B_line."""
-    return exact.bline_limit(**arguments)
-
-
-def meander_estimate(place: Path, **arguments: Any) -> dict[str, Any]:  # noqa: ARG001
-    """The best that was found against Meander."""
-    return estimate.meander_estimate(**arguments)

@@ -1,4 +1,4 @@
-"""Trainings for the studies: as `workflow-rl train` makes them, by stable-baselines3, and looked at on their way."""
+"""Trainings for the studies: as `workflow-rl train` runs them, with stable-baselines3, and evaluated along the way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ LOOK, GRADIENT = 62, 63  # purposes of fresh games, for their seeds
 
 
 def train(place: Path, preset: str, values: dict[str, Any]) -> dict[str, Any]:
-    """A training; its policy is kept beside the cell."""
+    """A training; its policy is kept with the cell."""
     config = make_config(preset, **values)
     with tempfile.TemporaryDirectory() as folder:
         with closing(Run.create(Path(folder) / "run", config)) as run:
@@ -40,15 +40,9 @@ def train(place: Path, preset: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def train_sb3(
-    place: Path,  # noqa: ARG001
-    red: str,
-    seed: int,
-    transitions: int,
-    settings: dict[str, Any],
-    games: int,
-    games_seed: int,
+    red: str, seed: int, transitions: int, settings: dict[str, Any], games: int, games_seed: int
 ) -> dict[str, Any]:
-    """General PPO by stable-baselines3 on the same environments, and its games."""
+    """General PPO by stable-baselines3 in the same environments, and its games."""
     from stable_baselines3 import PPO
 
     from workflow_rl.envs.sb3_env import CageSB3VecEnv
@@ -73,8 +67,8 @@ def train_sb3(
     return {"games": reds, "seconds": seconds, "transitions": int(model.num_timesteps)}
 
 
-def train_untold(place: Path, values: dict[str, Any], told: bool) -> dict[str, Any]:  # noqa: ARG001
-    """A universal training whose policy is told its order, or is not: then all codes are zero."""
+def train_untold(values: dict[str, Any], told: bool) -> dict[str, Any]:
+    """A universal training whose policy is conditioned on its order (``told``) or not: then all codes are zero."""
     config = make_config("universal", **values)
     with closing(Training(config, MAIN, None)) as training:
         if not told:
@@ -89,8 +83,26 @@ def train_untold(place: Path, values: dict[str, Any], told: bool) -> dict[str, A
     return _figures(found) | figures
 
 
+@dataclass
+class Looks:
+    """When a training is evaluated: at doubled numbers of transitions, and at 1, 2, 5, 10, ... seconds."""
+
+    transitions: int
+    seconds: list[float] = field(default_factory=lambda: [m * 10**k for k in range(5) for m in (1.0, 2.0, 5.0)])
+
+    def due(self, transitions: int, seconds: float) -> bool:
+        """Whether the next look is due."""
+        return transitions >= self.transitions or seconds >= self.seconds[0]
+
+    def move_on(self, transitions: int, seconds: float) -> None:
+        """The next look is the first one after this moment."""
+        while self.transitions <= transitions:
+            self.transitions *= 2
+        while self.seconds[0] <= seconds:
+            self.seconds.pop(0)
+
+
 def watch_training(
-    place: Path,  # noqa: ARG001
     preset: str,
     values: dict[str, Any],
     transitions: int,
@@ -100,26 +112,23 @@ def watch_training(
     steady: float = 0.0,
     most_seconds: float = 1e9,
 ) -> dict[str, Any]:
-    """A training that is looked at on its way, by fresh games, until so many transitions *and* seconds are over.
+    """A training that is evaluated along the way, with fresh games at each look (see :class:`Looks`).
 
-    Looks come at ``first_look`` transitions, twice as many, and so on, and at 1, 2, 5, 10, ... seconds; their own time
-    does not count.
+    The time of the looks does not count.
 
     Args:
-        place: of the cell.
-        preset: and
-        values: of the training, whose own stop rules are not asked.
-        transitions: at least so many.
-        seconds: of collecting and learning, at least so many.
-        first_look: in transitions.
-        games: of each look; 0: none, for games take memory.
-        steady: stop when the order was followed by this threshold at two looks in a row, if not 0.
-        most_seconds: stop then in any case.
+        preset: the preset of the training.
+        values: settings that differ from the preset; the training's own stop rules do not apply.
+        transitions: the least number of transitions.
+        seconds: the least number of seconds of collecting and learning.
+        first_look: transitions until the first look.
+        games: games of each look; 0 means no looks, because games take memory.
+        steady: if not 0, stop when compliance reached this threshold at two looks in a row.
+        most_seconds: the largest number of seconds.
     """
-    config = make_config(preset, **values)
+    config, schedule = make_config(preset, **values), Looks(first_look)
     looks: list[dict[str, Any]] = []
     spent = collecting = 0.0
-    next_look, marks = first_look, [m * 10**k for k in range(5) for m in (1.0, 2.0, 5.0)]
     with closing(Training(config, MAIN, None)) as training:
         while True:
             event = training.step()
@@ -127,18 +136,12 @@ def watch_training(
             collecting += event.seconds_collect
             made = training.update * config.batch
             over = (made >= transitions and spent >= seconds) or spent >= most_seconds
-            if over and not games:
+            if games and (over or schedule.due(made, spent)):
+                looks.append({"transitions": made, "seconds": spent} | _figures(training.evaluate(games, (LOOK, made))))
+                schedule.move_on(made, spent)
+            followed = len(looks) > 1 and all(Obedience.read(look).follows(steady) for look in looks[-2:])
+            if over or (steady and followed):
                 break
-            if games and (made >= next_look or spent >= marks[0] or over):
-                look = {"transitions": made, "seconds": spent} | _figures(training.evaluate(games, (LOOK, made)))
-                looks.append(look)
-                while next_look <= made:
-                    next_look *= 2
-                while marks[0] <= spent:
-                    marks.pop(0)
-                followed = len(looks) > 1 and all(Obedience.read(one).follows(steady) for one in looks[-2:])
-                if over or (steady and followed):
-                    break
     return {
         "looks": looks, "updates": training.update, "transitions": made, "seconds": spent,
         "seconds_collect": collecting, "peak_memory_mb": peak_memory_mb(),
@@ -147,7 +150,7 @@ def watch_training(
 
 
 def peak_memory_mb() -> float:
-    """The most that this process has held; what ``getrusage`` says of a child starts with its parent's figure."""
+    """Peak memory of this process; ``getrusage`` in a child would start from its parent's peak."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
@@ -161,23 +164,18 @@ def _figures(found: Evaluation) -> dict[str, Any]:
 
 
 def gradient_noise(
-    place: Path,  # noqa: ARG001
-    values: dict[str, Any],
-    after: list[int],
-    batches: dict[str, list[int]],
-    repeats: int,
+    values: dict[str, Any], after: list[int], batches: dict[str, list[int]], repeats: int
 ) -> dict[str, Any]:
-    """How much the gradient of one batch varies, for batches of several kinds, at points of one training.
+    """How much the gradient of one batch varies, for several kinds of batches, at several points of one training.
 
-    Every kind is measured with the *same* policy; each batch has fresh environments. ``noise`` is the root of the mean
-    squared distance to the true gradient, over the length of the true one, which is taken from the largest batches;
-    ``cosine`` the mean cosine of the angle between the two.
+    Every kind is measured with the *same* policy; each batch has fresh environments. ``noise`` is the root mean squared
+    distance to the true gradient, divided by the norm of the true gradient, which is the mean of the largest batches;
+    ``cosine`` is the mean cosine of the angle between the two.
 
     Args:
-        place: of the cell.
-        values: of a training with the preset parallel-200.
-        after: updates after which the policy is held.
-        batches: by name, environments and steps of a batch.
+        values: settings of a training with the preset parallel-200.
+        after: the numbers of updates after which gradients are measured.
+        batches: environments and steps of a batch, by the name of its kind.
         repeats: batches of each kind.
     """
     config = make_config("parallel-200", **values)

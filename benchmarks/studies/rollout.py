@@ -1,4 +1,4 @@
-"""Study `rollout`: how many episodes an update should be made of, at equal transitions and at equal time."""
+"""Study `rollout`: how many episodes an update should use, at equal transitions and at equal time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HELD_AFTER = (5, 25, 50)  # updates of the training whose gradients are measured
 
 
 def watched(kind: str, seed: int, quick: bool) -> Cell:
-    """One training of the documents' kind, from scratch, looked at on its way."""
+    """One training of the documents' kind, from scratch, evaluated along the way."""
     values: dict[str, Any] = {"workflow": ENTERPRISE_FIRST, "red_agent": RED, "seed": seed}
     if kind in KINDS:
         values |= {"n_envs": KINDS[kind][0], "update_steps": KINDS[kind][1]}
@@ -45,14 +45,14 @@ def watched(kind: str, seed: int, quick: bool) -> Cell:
 
 
 def measured_alone(kind: str, quick: bool) -> Cell:
-    """A few updates in a process of its own, for its memory and speed."""
+    """A few updates in a new process, for memory and speed."""
     cell = watched(kind, 0, quick)
     batch = make_config(cell.arguments["preset"], **cell.arguments["values"]).batch
     arguments = cell.arguments | {"transitions": batch, "seconds": 0.1 if quick else 3.0, "games": 0}
     return Cell(cell.task, arguments, alone=not quick)
 
 
-def rollout_study(ask: Ask, quick: bool) -> dict[str, Any]:
+def rollout(ask: Ask, quick: bool) -> dict[str, Any]:
     """Curves of all kinds, and the noise of their gradients."""
     kinds = ("1 episode", "25 environments", "200 environments") if quick else (*KINDS, *OTHERS)
     curves = ask([watched(kind, seed, quick) for kind in kinds for seed in seeds(quick)])
@@ -81,13 +81,13 @@ def _in_groups(items: list[Any], size: int) -> list[list[Any]]:
 
 
 def at_transitions(curve: dict[str, Any], transitions: int) -> dict[str, Any]:
-    """The first look after so many transitions."""
+    """The first look after this many transitions."""
     found: dict[str, Any] = next(look for look in curve["looks"] if look["transitions"] >= transitions)
     return found
 
 
 def at_seconds(curve: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The first look after so many seconds."""
+    """The first look after this many seconds."""
     found: dict[str, Any] = next(look for look in curve["looks"] if look["seconds"] >= seconds)
     return found
 
@@ -99,7 +99,7 @@ def steadily_followed(curve: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def first_followed(curve: dict[str, Any], at_least: float = -np.inf) -> dict[str, Any] | None:
-    """The first look at which the order was steadily followed, and the return was at least so good."""
+    """The first look at which the order was steadily followed with at least this return."""
     return next((look for look in steadily_followed(curve) if look["mean_return"] >= at_least), None)
 
 
@@ -133,8 +133,8 @@ def _row(curves: list[dict[str, Any]], transitions: int, seconds: float, ordered
 def _equal_quality(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Seconds until 200 environments are as good as one environment ever was, for each way to use one.
 
-    The mark of a way is the median over seeds of its best return with the order steadily followed; only ways are marked
-    that follow it in at least half of their trainings. A training that does not reach the mark counts as endless.
+    The target of a way is the median over seeds of its best return with the order steadily followed; a way has a target
+    only if it follows the order in at least half of its trainings. A training that misses the target counts as endless.
     """
     quality: dict[str, Any] = {}
     for kind, curves in found.items():
@@ -152,7 +152,7 @@ def _equal_quality(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _median_seconds(curves: list[dict[str, Any]], mark: float) -> float | None:
-    """Median over trainings of the seconds until the mark is reached; None if half of them do not reach it."""
+    """Median over trainings of the seconds until the target is reached; None if half of them do not reach it."""
     firsts = [first_followed(curve, mark) for curve in curves]
     median = float(np.median([one["seconds"] if one else np.inf for one in firsts]))
     return median if np.isfinite(median) else None

@@ -1,0 +1,81 @@
+"""Every experiment by name, with what it asks, and the one way to run it and to store its result.
+
+A study compares at equal budget and keeps its finished cells (benchmarks/studies). Every other experiment is a module
+of this folder. Its function ``measure``, called with the words of the part or argument, or the function named as the
+part, returns the figures; they are stored in results/NAME.json, those of a part in results/NAME_PART.json. A function
+that writes its own files returns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.results import write_result
+from workflow_rl.errors import UserError, check_choice
+
+RECORDINGS = "../shared/cage2-oracle"  # games of genuine CybORG
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What an experiment asks, and the names of its parts or the default of its argument."""
+
+    asks: str
+    parts: tuple[str, ...] = ()
+    argument: str = ""
+
+
+EXPERIMENTS = {
+    "champion": Experiment(
+        "how the shipped defenders score by the challenge's protocol, and what changes a score",
+        ("original", "table", "cyborg", "editions", "wrapper", "clock", "repeat"),
+    ),
+    "cluster": Experiment(
+        "what Ray costs, what survives a failure, how far the search scales",
+        ("overhead", "faults", "suggestions", "evaluations", "scaling", "model"),
+    ),
+    "cyborg": Experiment(
+        "whether genuine CybORG and the engine agree, and how fast each is",
+        ("lockstep", "transfer", "speed", "oracle"),
+    ),
+    "design": Experiment("why the search begins with designed points"),
+    "env": Experiment("how fast the environments are"),
+    "free_play": Experiment("whether mean returns agree with the reference tables", argument="50000"),
+    "general": Experiment("what policies without an order reach, from scratch"),
+    "incidents": Experiment(
+        "what orders and the search are worth when blue takes over late",
+        ("search", "regret", "strategies", "general", "cyborg", "lockstep"),
+    ),
+    "limits": Experiment("(writes the limits that ship with the package, from the result of `limit`)"),
+    "mutations": Experiment("which wrong entries of the engine's tables a replay notices", argument=RECORDINGS),
+    "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
+    "replay": Experiment("whether the engine reproduces every recorded game of CybORG", argument=RECORDINGS),
+    "report": Experiment("how long a report takes to write and to open"),
+    "search": Experiment("what the default search finds, in which time, with which regret"),
+    "test_ways": Experiment(
+        "whether the tests pass from an empty clone in other environments",
+        ("plain", "processor", "core", "locale", "home", "network", "user", "all"),
+    ),
+    "train": Experiment("how fast training is"),
+    "workflow_table": Experiment(
+        "what every order is worth, trained to the end", ("bline", "meander", "bline 30", "meander 40")
+    ),
+}
+
+
+def run_experiment(name: str, part: str = "") -> Iterator[Path]:
+    """Runs a part of an experiment, or all of them in turn; yields each result file as soon as it is written."""
+    experiment = EXPERIMENTS[name]
+    if part and experiment.parts:
+        check_choice(f"part of {name}", part, experiment.parts)
+    elif part and not experiment.argument:
+        raise UserError(f"{name} has no parts; leave {part!r} out.")
+    for words in (part or experiment.argument,) if part or not experiment.parts else experiment.parts:
+        module = import_module(f"benchmarks.{name}")
+        figures = module.measure(*words.split()) if hasattr(module, "measure") else getattr(module, words)()
+        if figures is not None:
+            stored = "_".join([name, *words.split()]) if experiment.parts else name
+            yield write_result(stored, f"python -m benchmarks {name} {words}".strip(), figures)

@@ -1,0 +1,160 @@
+"""Values of the page that are more than one figure of a result file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from benchmarks.page.files import EDITIONS, FOES, LENGTHS, LONGEST, Files
+from benchmarks.page.formats import number
+
+EQUAL = 0.005  # orders closer than this are shown as equally good
+TABLES = {"bline": "workflow_table_bline_30", "meander": "workflow_table_meander_40"}
+PUBLISHED = {  # CardiffUni, as published with the challenge's final scores
+    "bline": {"30": -3.47, "50": -6.41, "100": -13.76},
+    "meander": {"30": -5.64, "50": -8.69, "100": -16.60},
+    "total": -54.57,
+}
+
+
+def largest_difference(cells: Iterable[dict[str, Any]]) -> float:
+    """The largest difference between exact values and games, in standard errors."""
+    return max(abs(float(cell["difference_in_standard_errors"])) for cell in cells)
+
+
+class EqualOrders(NamedTuple):
+    """Orders with the same exact values."""
+
+    edition: str
+    orders: list[str]
+    values: tuple[str, ...]  # at each length
+    cost: float  # compared with free play, at the longest length
+
+
+def equal_orders(bline: dict[str, Any]) -> list[EqualOrders]:
+    """What each order is worth to a defender that sees everything; equal orders together."""
+    found = []
+    for edition in EDITIONS:
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for order, cells in bline[edition]["orders"].items():
+            groups.setdefault(tuple(number(cells[n]["exact"], 3) for n in LENGTHS), []).append(order)
+        for values, orders in groups.items():
+            exact = bline[edition]["orders"][orders[0]][LONGEST]["exact"]
+            found.append(EqualOrders(edition, orders, values, bline[edition]["values"][-1] - exact))
+    return found
+
+
+def confirmed(bline: dict[str, Any]) -> list[dict[str, Any]]:
+    """The games that confirm the exact values, in both editions."""
+    return [cell for edition in EDITIONS for cell in bline[edition]["confirmed"].values()]
+
+
+def at_the_end(orders: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cell of each order at the longest length."""
+    return [cells[LONGEST] for cells in orders.values()]
+
+
+def cells_of_orders(bline: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every cell of every order, in both editions."""
+    return [cell for edition in EDITIONS for cells in bline[edition]["orders"].values() for cell in cells.values()]
+
+
+def cells_of_incidents(bline: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every cell of every takeover, in both editions."""
+    incidents = [incident for edition in EDITIONS for incident in bline[edition]["incidents"].values()]
+    rows = [row for incident in incidents for row in (incident["free"], *incident["orders"].values())]
+    return [cell for row in rows for cell in row.values()]
+
+
+def order_limit(cell: dict[str, Any]) -> float:
+    """The limit of an order: exact where it is known, else the estimate."""
+    return float(cell["exact"] if "exact" in cell else cell["mean"])
+
+
+class TrainedOrder(NamedTuple):
+    """An order of the types that red takes, and the trained defenders that follow it."""
+
+    foe: str
+    order: str
+    limit: float
+    mean_return: float
+    trainings: int
+
+
+def trained_orders(files: Files) -> Iterator[TrainedOrder]:
+    """All orders of the challenge, with the mean over all workflows that have this order of the types."""
+    for red, foe in FOES.items():
+        table = files.figures(f"workflow_table_{red}")["table"]
+        orders = files.figures("study_limit")[red]["current"]["orders"]
+        reached: dict[str, list[float]] = {order: [] for order in orders}
+        for workflow, returns in zip(table["workflows"], table["mean_return"], strict=True):
+            reached[",".join(kind for kind in workflow.split(",") if kind in table["taken"])] += returns
+        for order, cells in orders.items():
+            limit, mean = order_limit(cells[LONGEST]), fmean(reached[order])
+            yield TrainedOrder(foe, order, limit, mean, len(reached[order]))
+
+
+def exact_orders(incident: dict[str, Any]) -> dict[str, float]:
+    """The exact value of each order after a takeover."""
+    return {order: cells[LONGEST]["exact"] for order, cells in incident["orders"].items()}
+
+
+def best_orders(incident: dict[str, Any]) -> list[str]:
+    """The best order after a takeover, and those that are equally good."""
+    values = exact_orders(incident)
+    return [order for order, value in values.items() if value > max(values.values()) - EQUAL]
+
+
+def spread_of_orders(incident: dict[str, Any]) -> float:
+    """The distance between the best and the worst order after a takeover."""
+    values = exact_orders(incident).values()
+    return max(values) - min(values)
+
+
+def best_by_takeover(incidents: dict[str, Any]) -> dict[str, list[str]]:
+    """The takeovers after which each group of orders is best."""
+    found: dict[str, list[str]] = {}
+    for steps, incident in incidents.items():
+        found.setdefault("; ".join(best_orders(incident)), []).append(steps)
+    return found
+
+
+class TrainedIncident(NamedTuple):
+    """Trained defenders of one order after a takeover."""
+
+    order: str
+    mean_return: float
+    kept: float  # the lowest of all trainings
+    compliance: float
+
+
+def trained_incidents(table: dict[str, Any]) -> list[TrainedIncident]:
+    """The rows of a table of all orders, best first."""
+    columns = [table[name] for name in ("workflows", "mean_return", "kept", "compliance")]
+    rows = [TrainedIncident(order, fmean(r), min(k), min(c)) for order, r, k, c in zip(*columns, strict=True)]
+    return sorted(rows, key=lambda row: -row.mean_return)
+
+
+def most_updates(table: dict[str, Any]) -> int:
+    """The length of the longest training of a table."""
+    return int(max(map(max, table["updates"])))
+
+
+def gradient_steps(baselines: dict[str, Any], name: str) -> int:
+    """Gradient steps of a training of the baselines."""
+    transitions, settings = baselines["rows"][name]["transitions"]["bline"], baselines["settings"][name]
+    steps: int = transitions // settings["batch"] * settings["epochs"] * (settings["batch"] // settings["minibatch"])
+    return steps
+
+
+def columns_by_order(orders: Iterable[str]) -> list[str]:
+    """The columns of the ablation's tables."""
+    return ["", *(f"{order}: {what}" for order in orders for what in ("return", "compliance", "kept", "repairs, idle"))]
+
+
+def loss_when_swapped(rows: dict[str, Any], foe: str) -> float:
+    """What a general policy trained against the other opponent loses against this one."""
+    other = next(red for red in FOES if red != foe)
+    own, swapped = (rows[f"general, trained against {red}"]["as trained"][foe][LONGEST]["iqm"] for red in (foe, other))
+    return float(own - swapped)
