@@ -7,8 +7,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from workflow_rl.report.build import gather, write_report
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.report.build import write_report
 from workflow_rl.report.paper import write_figures
+from workflow_rl.report.run_data import report_data
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES = ("ranking.svg", "pairs.svg")
@@ -18,7 +20,7 @@ def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
     """The figures that the documents show, made anew in a folder."""
     with zipfile.ZipFile(DOCS / "example-run.zip") as archive:
         archive.extractall(folder / "example-run")
-    write_figures(gather(folder / "example-run"), folder / "figures")
+    write_figures(report_data(folder / "example-run"), folder / "figures")
     return {name: (folder / "figures" / name).read_bytes() for name in FIGURES}
 
 
@@ -43,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, content in figures_of_the_stored_run(Path(folder)).items():
             (DOCS / "pictures" / name).write_bytes(content)
-        page = Path(write_report([Path(folder) / "example-run"])["report"])
+        page = Path(write_report([Path(folder) / "example-run"], load_network())["report"])
         photograph(page, DOCS / "pictures" / "replay.png")
 
 

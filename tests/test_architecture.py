@@ -46,6 +46,7 @@ LIBRARIES = {  # folders or modules that may use a library
     "rich": "cli",
     "ray": "search.ray_executor",
     "plotly": "report",
+    "jinja2": "report",
     "matplotlib": "report.paper",
     "multiprocessing": "envs studies",
 }

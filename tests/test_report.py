@@ -21,18 +21,19 @@ from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
 from workflow_rl.config import config_to_json
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_search_config
-from workflow_rl.report.arrows import arrows
-from workflow_rl.report.build import answer, gather, write_report
+from workflow_rl.report.build import answer, fresh_games, write_report
 from workflow_rl.report.compare import compared, row_of
-from workflow_rl.report.figures import BLUE, GREY, figures
+from workflow_rl.report.figures import BLUE, GREY, figures, to_plotly
+from workflow_rl.report.page import TEMPLATES, Games, arrows, run_page
 from workflow_rl.report.paper import tables, write_figures
 from workflow_rl.report.run_data import command_of, report_data
-from workflow_rl.report.sections import page
 from workflow_rl.runs import Run, read_config, read_search_config
 from workflow_rl.training.workflow import Workflow, all_workflows
 
 EXAMPLE = ROOT / "docs" / "example-run.zip"
+NETWORK = load_network()
 
 
 def unpack(folder: Path) -> Path:
@@ -48,7 +49,17 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(example: Path) -> dict[str, Any]:
-    return gather(example)
+    return report_data(example)
+
+
+@pytest.fixture(scope="module")
+def games(example: Path, data: dict[str, Any]) -> Games:
+    return fresh_games(example, data)
+
+
+def drawn(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The figures as the page has them."""
+    return {name: to_plotly(figure) for name, figure in figures(data).items()}
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +132,7 @@ def test_the_ranking_is_that_of_the_search_and_its_figure_shows_it(
         for name in names:
             same = pytest.approx(theirs[name], rel=1e-6) if isinstance(theirs[name], float) else theirs[name]
             assert ours[name] == same, name
-    figure = figures(data)["ranking"]["data"][0]
+    figure = drawn(data)["ranking"]["data"][0]
     assert figure["y"][::-1] == [row["workflow"] for row in stored["ranking"]]
     np.testing.assert_allclose(figure["x"][::-1], [row["mean_return"] for row in stored["ranking"]], rtol=1e-6)
     np.testing.assert_allclose(
@@ -147,7 +158,7 @@ def test_how_a_workflow_was_kept_is_pooled_over_all_its_trainings(data: dict[str
 
 def test_the_pairs_are_those_of_the_search(data: dict[str, Any], stored: dict[str, Any]) -> None:
     pairs = stored["pair_weights"]
-    figure = figures(data)["pairs"]["data"][0]
+    figure = drawn(data)["pairs"]["data"][0]
     assert figure["y"][::-1] == [f"{pair['first']} before {pair['second']}" for pair in pairs]
     np.testing.assert_allclose(figure["x"][::-1], [pair["effect"] for pair in pairs], rtol=1e-6)
     assert figure["marker"]["color"][::-1] == [BLUE if pair["matters"] else GREY for pair in pairs]
@@ -162,7 +173,7 @@ def test_the_progress_shows_suggestions_and_findings_of_the_events(data: dict[st
     events = [json.loads(line) for line in (example / "events.jsonl").read_text("utf-8").splitlines()]
     suggested = [event for event in events if event["kind"] == "suggestion"]
     found = [event for event in events if event["kind"] == "evaluation"]
-    traces = {trace["name"]: trace for trace in figures(data)["progress"]["data"]}
+    traces = {trace["name"]: trace for trace in drawn(data)["progress"]["data"]}
     assert traces["found"]["x"] == list(range(1, 21))
     np.testing.assert_allclose(traces["found"]["y"], [event["mean_return"] for event in found])
     np.testing.assert_allclose(traces["found"]["error_y"]["array"], [event["standard_error"] for event in found])
@@ -174,13 +185,13 @@ def test_the_progress_shows_suggestions_and_findings_of_the_events(data: dict[st
 
 
 def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: dict[str, Any]) -> None:
-    every, seen = figures(data)["map"]["data"]
+    every, seen = drawn(data)["map"]["data"]
     assert len(every["text"]) == 120
     plane = np.stack([every["x"], every["y"]], axis=1)
-    drawn = np.linalg.norm(plane[:, None] - plane[None], axis=2)
+    apart = np.linalg.norm(plane[:, None] - plane[None], axis=2)
     orders = [Workflow.parse(name) for name in every["text"]]
     kendall = np.array([[a.kendall_distance(b) for b in orders] for a in orders])
-    means = [drawn[kendall == distance].mean() for distance in range(11)]
+    means = [apart[kendall == distance].mean() for distance in range(11)]
     assert means == sorted(means)
     assert means[1] < 0.5 * means[10]
     assert np.corrcoef(every["x"], every["marker"]["color"])[0, 1] > 0.6
@@ -194,7 +205,7 @@ def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: dict[
 @pytest.mark.parametrize("curve", ["return", "compliance", "entropy"])
 def test_the_curves_are_the_events_of_the_trainings(data: dict[str, Any], example: Path, curve: str) -> None:
     raw = raw_trainings(example)
-    traces = figures(data)[f"curve-{curve}"]["data"]
+    traces = drawn(data)[f"curve-{curve}"]["data"]
     assert len(traces) == len(raw) == 20 * 2
     for trace, events in zip(traces, raw.values(), strict=True):
         assert trace["x"] == [event["update"] for event in events]
@@ -211,7 +222,7 @@ def test_the_violations_are_those_of_all_batches(data: dict[str, Any], example: 
                 pair, number = part.split(": ")
                 repaired, due = pair.split(" instead of ")
                 counts[repaired, due] = counts.get((repaired, due), 0) + int(number)
-    figure = figures(data)["violations"]["data"][0]
+    figure = drawn(data)["violations"]["data"][0]
     shown = {
         (repaired, due): figure["z"][i][j]
         for i, repaired in enumerate(figure["y"])
@@ -312,21 +323,22 @@ def test_the_answer_shows_an_arrow_for_each_priority_that_matters_with_its_worth
         pair("op_server", "enterprise", 19.3, True), pair("op_server", "user", 12.9, True),
         pair("enterprise", "user", 5.0, True), pair("defender", "op_host", 0.2, False),
     ]  # fmt: skip
-    drawn = arrows(pairs, "defender,op_server,enterprise,user,op_host", 6)
-    assert drawn.count("marker-end") == 3
+    found = arrows(pairs, "defender,op_server,enterprise,user,op_host", 6)
+    svg = TEMPLATES.from_string('{% from "report.html" import arrows %}{{ arrows(found) }}').render(found=found)
+    assert svg.count("marker-end") == 3
     for word in ("+19.3", "+12.9", "+5.0", "op_server before enterprise +19.3"):
-        assert word in drawn
-    assert drawn.index(">op_server<") < drawn.index(">enterprise<") < drawn.index(">user<")
-    assert ">defender<" not in drawn
-    assert "Of defender, op_host nothing clear was found" in drawn
-    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host", 6) == ""
-    assert arrows(pairs, None, 6) == ""
-    assert arrows(pairs, "defender,op_server,enterprise,user,op_host", 5) == ""  # as the words: too few evaluations
+        assert word in svg
+    assert svg.index(">op_server<") < svg.index(">enterprise<") < svg.index(">user<")
+    assert ">defender<" not in svg
+    assert "For defender, op_host no effect is clear." in svg
+    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host", 6) is None
+    assert arrows(pairs, None, 6) is None
+    assert arrows(pairs, "defender,op_server,enterprise,user,op_host", 5) is None  # as the words: too few evaluations
 
 
 def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: dict[str, Any], example: Path) -> None:
     raw, results = raw_trainings(example, "finals"), raw_results(example, "finals")
-    traces = figures(data)["finals"]["data"]
+    traces = drawn(data)["finals"]["data"]
     for trace, (name, events) in zip(traces, raw.items(), strict=True):
         assert trace["x"] == [event["update"] for event in events]
         assert trace["y"] == [event["return"] for event in events]
@@ -337,7 +349,7 @@ def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: dic
 
 
 def test_the_page_shows_the_finalists_before_the_ranking(data: dict[str, Any], stored: dict[str, Any]) -> None:
-    text = page(data, answer(data))
+    text = run_page(data, Games(), answer(data), NETWORK)
     heading, *rows = cells(section(text, "finalists"))
     assert heading == [
         "workflow", "return", "half as long", "compliance", "kept", "repairs", "idle fixes", "reverses"
@@ -350,7 +362,7 @@ def test_the_page_shows_the_finalists_before_the_ranking(data: dict[str, Any], s
     assert 'id="plot-finals"' in section(text, "finalists")
     assert "Evaluated workflows, short trainings" in section(text, "ranking")
     not_followed = data["finalists"][0] | {"followed": False, "reverses": "a before b"}
-    shown = section(page(data | {"finalists": [not_followed]}, []), "finalists")
+    shown = section(run_page(data | {"finalists": [not_followed]}, Games(), [], NETWORK), "finalists")
     assert cells(shown)[1][-1] == "a before b (NOT followed)"
 
 
@@ -361,10 +373,9 @@ def test_the_table_of_all_workflows_has_what_the_process_expects(data: dict[str,
 
 
 def test_plotly_accepts_every_figure(data: dict[str, Any]) -> None:
-    drawn = figures(data)
     curves = {"curve-return", "curve-compliance", "curve-entropy", "finals"}
-    assert set(drawn) == {"ranking", "pairs", "progress", "map", "violations"} | curves
-    for name, figure in drawn.items():
+    assert set(drawn(data)) == {"ranking", "pairs", "progress", "map", "violations"} | curves
+    for name, figure in drawn(data).items():
         assert go.Figure(figure).to_dict()["data"], name
 
 
@@ -374,7 +385,7 @@ def test_plotly_accepts_every_figure(data: dict[str, Any]) -> None:
 def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(
     example: Path, stored: dict[str, Any], tmp_path: Path
 ) -> None:
-    write_report([example], tmp_path / "report.html")
+    write_report([example], NETWORK, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     body = text[: text.index('<script type="application/json"')]
     names = re.findall(r'<section id="(\w+)">', body)
@@ -403,20 +414,20 @@ def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(
 
 
 @pytest.mark.parametrize("why", ["median", "best", "worst"])
-def test_watch_shows_the_episode_that_the_report_calls_so(data: dict[str, Any], example: Path, why: str) -> None:
+def test_watch_shows_the_episode_that_the_report_calls_so(games: Games, example: Path, why: str) -> None:
     for red in ("bline", "meander"):
-        (told,) = [story for story in data["stories"] if (story["red_agent"], story["why"]) == (red, why)]
+        (told,) = [story for story in games.stories if (story.red_agent, story.why) == (red, why)]
         watched = run_json("watch", example, "--episode", why, "--red-agent", red)
-        assert watched["frames"] == told["frames"]
+        assert watched["frames"] == told.to_json()["frames"]
 
 
-def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: dict[str, Any]) -> None:
-    _, *rows = cells(section(page(data, []), "replay"))
+def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: dict[str, Any], games: Games) -> None:
+    _, *rows = cells(section(run_page(data, games, [], NETWORK), "replay"))
     judged = set()
-    for row, story in zip(rows, data["stories"], strict=True):
-        verdicts = [frame["fix"]["verdict"] for frame in story["frames"] if frame["fix"]]
+    for row, story in zip(rows, games.stories, strict=True):
+        verdicts = [frame.fix.verdict for frame in story.frames if frame.fix]
         judged |= set(verdicts)
-        assert row[:2] == [story["red_agent"], story["why"]]
+        assert row[:2] == [story.red_agent, story.why]
         assert row[3:] == [str(verdicts.count(name)) for name in ("in order", "violation", "idle")]
     assert judged == {"in order", "violation", "idle"}
 
@@ -437,7 +448,7 @@ def test_a_report_is_written_over_but_nothing_else_is(example: Path, tmp_path: P
 def test_hostile_names_stay_text(example: Path, tmp_path: Path) -> None:
     evil = tmp_path / "<script>alert(1)</script>{{data}}"
     shutil.copytree(example, evil)
-    write_report([evil], tmp_path / "report.html")
+    write_report([evil], NETWORK, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;{{data}}" in text
@@ -457,7 +468,7 @@ def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_p
     for folder in (killed / "trainings").iterdir():
         if int(folder.name[:3]) >= 10:
             (folder / "result.json").unlink()
-    result = write_report([killed])
+    result = write_report([killed], NETWORK)
     text = Path(result["report"]).read_text("utf-8")
     assert result["state"] == "interrupted"
     assert "This run is not finished (interrupted): 10 of 20 evaluations done so far." in text
@@ -478,7 +489,7 @@ def test_a_search_that_was_killed_among_its_finals_shows_its_ranking(tmp_path: P
     assert found["best"] == found["ranking"][0]["workflow"]
     assert found["equal_to_best"] == [row["workflow"] for row in found["ranking"] if row["equal_to_best"]]
     assert found["time"]["transitions"] == 8360 * 20_000  # also of the finals, which are lost to the page only
-    text = Path(write_report([killed])["report"]).read_text("utf-8")
+    text = Path(write_report([killed], NETWORK)["report"]).read_text("utf-8")
     assert "This run is not finished (interrupted): 20 of 20 evaluations done so far." in text
     assert '<section id="finalists">' not in text
     assert "The finalists cannot be used" not in text
@@ -507,7 +518,7 @@ def test_a_finished_search_whose_finals_are_missing_says_so(tmp_path: Path, miss
     assert (found["state"], found["finalists"]) == ("finished", [])
     assert found["best"] == found["ranking"][0]["workflow"]
     assert all(pair["half_as_long"] is None and pair["rival"] == "" for pair in found["pairs"])
-    text = Path(write_report([lost])["report"]).read_text("utf-8")
+    text = Path(write_report([lost], NETWORK)["report"]).read_text("utf-8")
     assert found["problem"] in section(text, "answer")
     assert '<section id="finalists">' not in text
     assert 'id="plot-finals"' not in text
@@ -536,7 +547,7 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
     for folder in (single / "trainings").iterdir():
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
-    text = Path(write_report([single])["report"]).read_text("utf-8")
+    text = Path(write_report([single], NETWORK)["report"]).read_text("utf-8")
     assert "1 evaluations are too few to tell workflows apart." in text
     assert "Which priorities matter can be said after" in text
 
@@ -556,7 +567,7 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
     assert row_of(missed)["mean_return"] is None
     lines = answer(found)
     assert "No finalist is followed as the threshold asks; there is no best one." in lines
-    text = Path(write_report([missed])["report"]).read_text("utf-8")
+    text = Path(write_report([missed], NETWORK)["report"]).read_text("utf-8")
     assert "there is no best one" in text
     assert text.count("not followed") >= len(found["ranking"])
     assert section(text, "finalists").count("(NOT followed)") == 3
@@ -571,14 +582,14 @@ def test_a_damaged_event_line_is_left_out_and_counted(tmp_path: Path) -> None:
     assert found["damaged_lines"] == 1
     curve = next(one for one in found["trainings"] if one["name"] == "003-1")
     assert curve["updates"] == [1, *range(3, 51)]
-    text = Path(write_report([broken])["report"]).read_text("utf-8")
+    text = Path(write_report([broken], NETWORK)["report"]).read_text("utf-8")
     assert "1 damaged lines of its files were left out." in text
 
 
 def test_a_damaged_policy_is_named_and_the_rest_is_shown(tmp_path: Path, stored: dict[str, Any]) -> None:
     broken = unpack(tmp_path / "broken")
     (broken / "policy.safetensors").write_bytes(b"nothing")
-    text = Path(write_report([broken])["report"]).read_text("utf-8")
+    text = Path(write_report([broken], NETWORK)["report"]).read_text("utf-8")
     assert "The policy cannot be used: " in text
     assert figures_of(stored["ranking"][0]) in section(text, "ranking")
     assert figures_of(stored["finalists"][0]) in section(text, "finalists")
@@ -589,7 +600,7 @@ def test_the_page_of_a_run_that_is_under_way_says_so(tmp_path: Path) -> None:
     under_way = unpack(tmp_path / "run")
     (under_way / "result.json").unlink()
     held = Run.open_search(under_way)
-    result = write_report([under_way])
+    result = write_report([under_way], NETWORK)
     held.close()
     assert result["state"] == "running"
     assert "This run is not finished (running): 20 of 20 evaluations done so far." in Path(result["report"]).read_text(
@@ -615,7 +626,7 @@ def test_a_damaged_suggestion_does_not_change_the_answer(tmp_path: Path, stored:
     assert "The finalists cannot be used" in lost["problem"]  # which they are stands there
     (cut / "events.jsonl").write_text("".join(lines), "utf-8")
     spoil_json(cut / "result.json", best="user,enterprise,defender,op_host,op_server")
-    assert "result.json names user,enterprise" in Path(write_report([cut])["report"]).read_text("utf-8")
+    assert "result.json names user,enterprise" in Path(write_report([cut], NETWORK)["report"]).read_text("utf-8")
 
 
 BROKEN: list[tuple[str, str, Any]] = [
@@ -672,7 +683,7 @@ def test_a_broken_value_anywhere_is_left_out_or_refused_in_a_sentence(
         record = json.loads(path.read_text("utf-8"))
         keys = ["config", *name.split(".")] if file == "config.json" else [name]
         path.write_text(json.dumps(spoil(record, keys)), "utf-8")
-    text = Path(write_report([run_path])["report"]).read_text("utf-8")
+    text = Path(write_report([run_path], NETWORK)["report"]).read_text("utf-8")
     assert f"Best workflow: repair {stored['best'].split(',')[0]} first" in text
     assert "NaN" not in text[text.index('id="data">') : text.index("plotly.js v")]
     if file.endswith("result.json"):
@@ -684,7 +695,7 @@ def test_a_general_policy_is_not_judged_by_an_order_that_nobody_set(tmp_path: Pa
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
+    text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
     assert "A general defender: return" in text
     assert '<section id="violations">' not in text
 
@@ -727,7 +738,7 @@ def test_a_training_with_hardly_a_repair_has_shown_nothing_about_its_order(examp
     words = "nothing shown: 0.4 repairs and 9.0 idle fixes per episode; return "
     assert answer(report_data(lone))[0].startswith(f"The defender does NOT follow {order}: {words}")
     spoil_json(lone / "result.json", compliance=None, compliance_error=None, kept=None, repairs=0.0)
-    text = Path(write_report([lone])["report"]).read_text("utf-8")
+    text = Path(write_report([lone], NETWORK)["report"]).read_text("utf-8")
     assert "nothing shown: 0.0 repairs" in section(text, "answer")
     assert cells(section(text, "training"))[1][4:6] == ["", ""]
 
@@ -736,11 +747,11 @@ def test_an_empty_search_and_a_training_without_result_have_honest_pages(tmp_pat
     empty = tmp_path / "empty"
     empty.mkdir()
     shutil.copy(example / "config.json", empty / "config.json")
-    assert "No workflow has been evaluated yet." in Path(write_report([empty])["report"]).read_text("utf-8")
+    assert "No workflow has been evaluated yet." in Path(write_report([empty], NETWORK)["report"]).read_text("utf-8")
     lone = tmp_path / "lone"
     shutil.copytree(example / "trainings" / "000-0", lone)
     (lone / "result.json").unlink()
-    text = Path(write_report([lone])["report"]).read_text("utf-8")
+    text = Path(write_report([lone], NETWORK)["report"]).read_text("utf-8")
     assert "50 updates have been made; there is no result yet." in text
 
 
@@ -749,10 +760,10 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    found = gather(tmp_path / "run")
-    text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
+    found = fresh_games(tmp_path / "run", report_data(tmp_path / "run"))
+    text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
     assert "The defender follows the order enterprise first, then user" in text
-    assert {story["red_agent"] for story in found["stories"]} == {"bline", "meander", "sleep"}
+    assert {story.red_agent for story in found.stories} == {"bline", "meander", "sleep"}
     assert '<section id="ranking">' not in text
 
 
@@ -804,7 +815,7 @@ def test_several_runs_stand_side_by_side(example: Path, stored: dict[str, Any], 
         {name: best[name] for name in ("workflow", "mean_return", "standard_error", "compliance")}
     )
     wanted = 2.4469 * best["standard_error"]  # six degrees of freedom: three finalists, two lengths, two replicates
-    assert compared([row])["data"][0]["error_x"]["array"] == [pytest.approx(wanted, rel=1e-3)]
+    assert to_plotly(compared([row]))["data"][0]["error_x"]["array"] == [pytest.approx(wanted, rel=1e-3)]
 
 
 def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_path: Path) -> None:
@@ -816,7 +827,7 @@ def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_
     error = np.hypot(place["standard_error"], abs(levels[0] - levels[1]) / 2)  # the level is not common to other runs
     assert (row["workflow"], row["mean_return"]) == (place["workflow"], place["mean_return"])
     assert row["standard_error"] == pytest.approx(error)
-    assert compared([row])["data"][0]["error_x"]["array"] == [pytest.approx(12.706 * error, rel=1e-3)]
+    assert to_plotly(compared([row]))["data"][0]["error_x"]["array"] == [pytest.approx(12.706 * error, rel=1e-3)]
 
 
 def test_the_list_of_runs_has_the_best_finalist_of_a_search(example: Path, stored: dict[str, Any]) -> None:

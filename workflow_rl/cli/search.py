@@ -75,11 +75,12 @@ def search_and_report(
                 say(f"To go on: workflow-rl search --resume {view.run}")
             raise
     if report:
+        from workflow_rl.engine.network_file import load_network
         from workflow_rl.report.build import write_report
 
         say("writing the report")
         try:
-            result["report"] = write_report([Path(result["run"])])["report"]
+            result["report"] = write_report([Path(result["run"])], load_network())["report"]
         except Exception as error:  # the result is there all the same and must be shown
             say(f"There is no report: {error or type(error).__name__}")
     return result

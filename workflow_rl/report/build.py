@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.errors import UserError
 from workflow_rl.report.answer import in_words, sentences
 from workflow_rl.report.compare import comparison
-from workflow_rl.report.run_data import report_data
-from workflow_rl.report.sections import page
-from workflow_rl.report.story import SEED, Episodes
+from workflow_rl.report.page import Games, run_page
+from workflow_rl.report.run_data import RunData, report_data
+from workflow_rl.report.story import SEED, Episodes, Story
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
 from workflow_rl.training.compliance import NOTHING, Obedience
 
@@ -19,7 +19,9 @@ EPISODES = 500  # fresh games per red agent of the evaluation table
 MARK = b'content="workflow_rl report"'
 
 
-def write_report(paths: list[Path], target: Path | None = None, figures: Path | None = None) -> dict[str, Any]:
+def write_report(
+    paths: list[Path], network: Network, target: Path | None = None, figures: Path | None = None
+) -> dict[str, Any]:
     """Writes the page of a run, or one that compares several, and figures if a folder for them is given.
 
     The page is report.html in the run's directory, or comparison.html beside the first run.
@@ -29,14 +31,15 @@ def write_report(paths: list[Path], target: Path | None = None, figures: Path | 
             raise UserError("figures are made of one run at a time.")
         target = target or paths[0].absolute().parent / "comparison.html"
         _check_target(target)
-        found = {str(path): _first(answer(report_data(path))) for path in paths}
-        return {"report": _write(target, comparison(paths, found)), "runs": [str(path) for path in paths]}
+        found = {str(path): next(filter(str.strip, answer(report_data(path)))) for path in paths}
+        return {"report": _write(target, comparison(paths, found, network)), "runs": [str(path) for path in paths]}
     (path,) = paths
     read_about(path)  # a run at all?
     target = target or path / "report.html"
     _check_target(target)
-    data = gather(path)
-    result = {"report": _write(target, page(data, answer(data))), "run": str(path), "state": data["state"]}
+    data = report_data(path)
+    text = run_page(data, fresh_games(path, data), answer(data), network)
+    result = {"report": _write(target, text), "run": str(path), "state": data["state"]}
     if figures is not None:
         from workflow_rl.report.paper import write_figures
 
@@ -60,43 +63,32 @@ def _write(target: Path, text: str) -> str:
     return str(target)
 
 
-def _first(lines: list[str]) -> str:
-    return next(line for line in lines if line.strip())
-
-
-def gather(path: Path) -> dict[str, Any]:
-    """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
-    data = report_data(path)
-    data |= {"evaluation": None, "stories": []}
+def fresh_games(path: Path, data: RunData) -> Games:
+    """Games of the run's policy: an evaluation against each red agent, and episodes to replay."""
     policy = best_policy(path, data)
-    if policy is None:
-        return data
     try:
-        return data | _fresh_games(policy)
+        return _play(policy) if policy else Games()
     except UserError as error:
-        return data | {"problem": f"{data['problem']} The policy cannot be used: {error}".strip()}
+        return Games(problem=f"The policy cannot be used: {error}")
 
 
-def _fresh_games(policy: Path) -> dict[str, Any]:
-    """An evaluation of the policy against each red agent, and episodes to look at."""
+def _play(policy: Path) -> Games:
     from workflow_rl.training.evaluation import evaluate_policy_file, policy_of
     from workflow_rl.training.policy_file import load_policy
 
     file = load_policy(policy)
-    workflow = file.workflow
     table = evaluate_policy_file(
         policy, RED_AGENTS, file.edition, EPISODES, SEED, False, "", lambda _: None, takeover=file.takeover
     )
-    stories: list[dict[str, Any]] = []
+    stories: list[Story] = []
     if not file.universal:
         act = policy_of(policy, "", file.edition)
         for red in RED_AGENTS:
-            episodes = Episodes(act, red, file.edition, workflow, takeover=file.takeover)
-            stories += [story.to_json() for story in episodes.choose()]
-    return {"evaluation": table | {"episodes": EPISODES}, "stories": stories}
+            stories += Episodes(act, red, file.edition, file.workflow, takeover=file.takeover).choose()
+    return Games(EPISODES, table, stories)
 
 
-def best_policy(path: Path, data: dict[str, Any]) -> Path | None:
+def best_policy(path: Path, data: RunData) -> Path | None:
     """The run's policy; of a search that is not finished the best training of the best workflow so far."""
     if (path / "policy.safetensors").exists():
         return path / "policy.safetensors"
@@ -110,7 +102,7 @@ def best_policy(path: Path, data: dict[str, Any]) -> Path | None:
     return max(there)[1] if there else None
 
 
-def answer(data: dict[str, Any]) -> list[str]:
+def answer(data: RunData) -> list[str]:
     """What the run found, in words."""
     if data["kind"] == SEARCH:
         return _answer_of_search(data)
@@ -134,7 +126,7 @@ def _worst(result: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value:.3f}" for name, value in found.items() if is_number(value)) or NOTHING
 
 
-def _answer_of_search(data: dict[str, Any]) -> list[str]:
+def _answer_of_search(data: RunData) -> list[str]:
     rows = data["ranking"]
     if not rows:
         found = "No evaluation of this run can be read" if data["problem"] else "No workflow has been evaluated yet"

@@ -1,136 +1,156 @@
-"""The figures of a report as plotly's plain dictionaries: data and layout, no library needed to make them."""
+"""The figures of a report, each described once: the page draws it with plotly, papers with matplotlib."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
+from workflow_rl.report.run_data import CURVES, RunData
 from workflow_rl.training.compliance import Obedience
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; shapes and letters say the same.
+# Okabe and Ito's colours, which colour-blind readers can distinguish; symbols and letters repeat what they say.
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
-CURVES = ("return", "compliance", "entropy")
 GREY = "#8a929c"
 
-Figure = dict[str, Any]
+
+@dataclass(frozen=True)
+class Series:
+    """Marks that share a name and a style."""
+
+    name: str  # in the legend; empty: not listed
+    x: Sequence[Any]
+    y: Sequence[Any]
+    colour: str | Sequence[str] = BLUE
+    kind: Literal["points", "bars", "line", "steps", "grid"] = "points"
+    symbol: str = "circle"  # plotly's name of it
+    size: int = 9
+    errors: Sequence[float] | None = None  # along x if the figure has categories, else along y
+    scale: Sequence[Any] = ()  # numbers shown by a colour scale instead of ``colour``; of a grid its rows
+    texts: Sequence[Any] = ()  # one per mark
+    written: bool = False  # texts stand beside their marks, not only under the pointer
+    hover: str = ""  # plotly's template of the words under the pointer
+    extra: Sequence[Sequence[Any]] = ()  # further values for ``hover``
 
 
-def figures(data: dict[str, Any]) -> dict[str, Figure]:
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its marks and axes, its caption, its size on the page and on paper."""
+
+    caption: str
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    categories: Sequence[str] = ()  # names along y, from the bottom
+    steps: int = 0  # whole numbers along x, if it counts something
+    height: int = 400  # pixels
+    file: str = ""  # exported under this name, together with the others that have it; empty: not exported
+    inches: float = 3.2  # height in that file
+
+    @property
+    def has_legend(self) -> bool:
+        """Do its marks have names, and not too many?"""
+        return 0 < len({series.name for series in self.series} - {""}) <= len(PALETTE)
+
+
+def figures(data: RunData) -> dict[str, Figure]:
     """All figures for which a run has data, by name."""
     found: dict[str, Figure] = {}
     if data.get("ranking"):
-        found |= {"ranking": ranking(data), "pairs": pairs(data), "progress": progress(data), "map": order_map(data)}
-    found |= {f"curve-{curve}": curves(data["trainings"], curve) for curve in CURVES if has_curve(data, curve)}
+        found |= {"ranking": _ranking(data), "pairs": _pairs(data), "progress": _progress(data), "map": _map(data)}
+    for curve in CURVES:
+        if any(value is not None for one in data["trainings"] for value in one["curves"][curve]):
+            what = "Entropy of the policy." if curve == "entropy" else f"{curve.capitalize()} of the training batches."
+            found[f"curve-{curve}"] = _curves(what, data["trainings"], curve)
     if data.get("finalists"):
-        found["finals"] = curves(data["finals"], "return")
+        found["finals"] = _curves("Return of the training batches of the finalists.", data["finals"], "return", "")
     if np.any(data["violations"]["counts"]):
-        found["violations"] = violations(data)
+        found["violations"] = _violations(data)
     return found
 
 
-def has_curve(data: dict[str, Any], curve: str) -> bool:
-    """Is there any value of it?"""
-    return any(any(value is not None for value in one["curves"][curve]) for one in data["trainings"])
-
-
-def ranking(data: dict[str, Any]) -> Figure:
-    """Evaluated workflows with their errors, best on top; those that are not followed have another shape."""
+def _ranking(data: RunData) -> Figure:
+    """Evaluated workflows with their intervals, best on top; those that are not followed have another symbol."""
     rows = data["ranking"][::-1]
-    traces = []
+    series = []
     for follows, name, colour, symbol in ((True, "followed", BLUE, "circle"), (False, "not followed", ORANGE, "x")):
         own = [row for row in rows if row["follows"] == follows]
         if own:
-            traces.append(
-                {
-                    "type": "scatter", "mode": "markers", "name": name,
-                    "x": [row["mean_return"] for row in own], "y": [row["workflow"] for row in own],
-                    "error_x": _interval(own, data["quantile"]),
-                    "marker": {"color": colour, "symbol": symbol, "size": 9},
-                    "customdata": [
-                        [row["compliance"], row["kept"], row["visits"], row["observed_return"]] for row in own
-                    ],
-                    "hovertemplate": "%{y}<br>return %{x:.2f}<br>compliance %{customdata[0]:.3f}, kept "
-                    "%{customdata[1]:.3f}<br>visits %{customdata[2]}, observed %{customdata[3]:.2f}<extra></extra>",
-                }
+            series.append(
+                Series(
+                    name, [row["mean_return"] for row in own], [row["workflow"] for row in own], colour, symbol=symbol,
+                    errors=[data["quantile"] * row["standard_error"] for row in own],
+                    extra=[[row["compliance"], row["kept"], row["visits"], row["observed_return"]] for row in own],
+                    hover="%{y}<br>return %{x:.2f}<br>compliance %{customdata[0]:.3f}, kept %{customdata[1]:.3f}"
+                    "<br>visits %{customdata[2]}, observed %{customdata[3]:.2f}",
+                )
             )  # fmt: skip
-    names = [row["workflow"] for row in rows]
-    layout = {
-        "xaxis": {"title": {"text": "return, 95 % interval within this run"}},
-        "yaxis": {"categoryorder": "array", "categoryarray": names, "tickfont": {"size": 10}},
-        "height": 140 + 22 * len(rows), "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-    }  # fmt: skip
-    return {"data": traces, "layout": layout}
+    return Figure(
+        "Posterior mean of each evaluated workflow with its 95 % interval for comparisons within this run.",
+        series,
+        x_label="return, 95 % interval within this run",
+        categories=[row["workflow"] for row in rows],
+        height=140 + 22 * len(rows),
+        file="ranking",
+        inches=0.9 + 0.2 * len(rows),
+    )
 
 
-def _interval(rows: list[dict[str, Any]], quantile: float) -> dict[str, Any]:
-    """95 % intervals of rows with a standard error, as plotly draws them."""
-    return {"type": "data", "array": [quantile * row["standard_error"] for row in rows], "thickness": 1.5}
-
-
-def pairs(data: dict[str, Any]) -> Figure:
-    """What it is worth to put one unit type before another."""
+def _pairs(data: RunData) -> Figure:
+    """The effect of repairing one unit type before another."""
     rows = data["pairs"][::-1]
-    colours = [BLUE if row["matters"] else GREY for row in rows]
-    trace = {
-        "type": "bar", "orientation": "h",
-        "x": [row["effect"] for row in rows], "y": [f"{row['first']} before {row['second']}" for row in rows],
-        "error_x": {"type": "data", "array": [row["interval"] for row in rows], "thickness": 1.5},
-        "marker": {"color": colours},
-        "customdata": [["matters" if row["matters"] else "not clear", row["weight"]] for row in rows],
-        "hovertemplate": "%{y}<br>%{x:+.2f} return, %{customdata[0]}<br>weight %{customdata[1]:.3f}<extra></extra>",
-    }  # fmt: skip
-    layout = {
-        "xaxis": {"title": {"text": "effect on the return, 95 % interval"}},
-        "yaxis": {"automargin": True},
-        "height": 130 + 28 * len(rows),
-    }
-    return {"data": [trace], "layout": layout}
+    names = [f"{row['first']} before {row['second']}" for row in rows]
+    series = Series(
+        "", [row["effect"] for row in rows], names, [BLUE if row["matters"] else GREY for row in rows], "bars",
+        errors=[row["interval"] for row in rows],
+        extra=[["matters" if row["matters"] else "not clear", row["weight"]] for row in rows],
+        hover="%{y}<br>%{x:+.2f} return, %{customdata[0]}<br>weight %{customdata[1]:.3f}",
+    )  # fmt: skip
+    return Figure(
+        "Effect on the return of repairing the first unit type before the second; grey: not clearly above zero.",
+        [series],
+        x_label="effect on the return, 95 % interval",
+        categories=names,
+        height=130 + 28 * len(rows),
+        file="pairs",
+        inches=0.9 + 0.25 * len(rows),
+    )
 
 
-def progress(data: dict[str, Any]) -> Figure:
-    """Each evaluation: what was expected, the bound by which it was chosen, what was found, the best so far."""
+def _progress(data: RunData) -> Figure:
+    """Each evaluation: the return expected and found, the bound by which it was chosen, and the best so far."""
     rows = data["evaluations"]
-    x = [row["index"] + 1 for row in rows]
     known = [row for row in rows if row["mean"] is not None]
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "scatter", "mode": "markers", "name": "found", "x": x, "y": [row["mean_return"] for row in rows],
-            "error_y": {"type": "data", "array": [row["standard_error"] for row in rows]},
-            "marker": {"color": BLUE, "size": 8}, "text": [row["workflow"] for row in rows],
-            "hovertemplate": "%{text}<br>found %{y:.2f}<extra></extra>",
-        },
-        {
-            "type": "scatter", "mode": "lines", "name": "best so far", "x": x, "y": best_so_far(data),
-            "line": {"color": GREEN, "shape": "hv"}, "connectgaps": False,
-        },
+    x, chosen = ([row["index"] + 1 for row in some] for some in (rows, known))
+    series = [
+        Series(
+            "found", x, [row["mean_return"] for row in rows], errors=[row["standard_error"] for row in rows],
+            texts=[row["workflow"] for row in rows], hover="%{text}<br>found %{y:.2f}",
+        ),
+        Series("best so far", x, best_so_far(data), GREEN, "steps"),
     ]  # fmt: skip
     if known:
-        places = [row["index"] + 1 for row in known]
-        traces += [
-            {
-                "type": "scatter", "mode": "markers", "name": "expected", "x": places,
-                "y": [row["mean"] for row in known],
-                "error_y": {"type": "data", "array": [row["sigma"] for row in known], "thickness": 1},
-                "marker": {"color": GREY, "symbol": "line-ew-open", "size": 12},
-            },
-            {
-                "type": "scatter", "mode": "markers", "name": "bound", "x": places,
-                "y": [row["bound"] for row in known],
-                "marker": {"color": ORANGE, "symbol": "triangle-up-open", "size": 9},
-            },
-        ]  # fmt: skip
-    layout = {
-        "xaxis": {"title": {"text": "evaluation"}, "dtick": 1 if len(rows) <= 25 else 5},
-        "yaxis": {"title": {"text": "return"}},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-        "height": 420,
-    }
-    return {"data": traces, "layout": layout}
+        means, sigmas, bounds = ([row[name] for row in known] for name in ("mean", "sigma", "bound"))
+        series += [
+            Series("expected", chosen, means, GREY, symbol="line-ew-open", size=12, errors=sigmas),
+            Series("bound", chosen, bounds, ORANGE, symbol="triangle-up-open"),
+        ]
+    return Figure(
+        "Return expected by the Gaussian process (± one standard deviation), the upper confidence bound by which the "
+        "workflow was chosen, and the return found.",
+        series,
+        x_label="evaluation",
+        y_label="return",
+        steps=len(rows),
+        height=420,
+        file="progress",
+    )
 
 
-def best_so_far(data: dict[str, Any]) -> list[float | None]:
+def best_so_far(data: RunData) -> list[float | None]:
     """Highest return found up to each evaluation among those that follow their workflow; None before the first."""
     best: float | None = None
     line: list[float | None] = []
@@ -141,77 +161,105 @@ def best_so_far(data: dict[str, Any]) -> list[float | None]:
     return line
 
 
-def order_map(data: dict[str, Any]) -> Figure:
-    """All workflows in the plane, coloured by what the process expects of them; evaluated ones are numbered."""
+def _map(data: RunData) -> Figure:
+    """All workflows in the plane, coloured by their expected return; evaluated ones are numbered."""
     rows = data["predictions"]
     at = {row["workflow"]: (row["x"], row["y"]) for row in rows}
     visits: dict[str, list[int]] = {}
     for row in data["evaluations"]:
         visits.setdefault(row["workflow"], []).append(row["index"] + 1)
-    every = {
-        "type": "scatter", "mode": "markers", "name": "all workflows", "text": [row["workflow"] for row in rows],
-        "x": [row["x"] for row in rows], "y": [row["y"] for row in rows],
-        "customdata": [[row["mean"], row["sigma"]] for row in rows],
-        "marker": {
-            "color": [row["mean"] for row in rows], "colorscale": "Cividis", "size": 11,
-            "colorbar": {"title": {"text": "expected<br>return"}, "thickness": 12},
-        },
-        "hovertemplate": "%{text}<br>expected %{customdata[0]:.2f} ± %{customdata[1]:.2f}<extra></extra>",
-    }  # fmt: skip
-    seen = {
-        "type": "scatter", "mode": "markers+text", "name": "evaluated",
-        "x": [at[name][0] for name in visits], "y": [at[name][1] for name in visits],
-        "text": [",".join(map(str, numbers)) for numbers in visits.values()], "textposition": "top center",
-        "marker": {"color": "rgba(0,0,0,0)", "line": {"color": ORANGE, "width": 2.5}, "size": 17},
-        "hoverinfo": "skip",
-    }  # fmt: skip
-    hidden = {"showticklabels": False, "zeroline": False, "showgrid": False}
-    layout = {
-        "xaxis": dict(hidden), "yaxis": {**hidden, "scaleanchor": "x"}, "height": 520,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-    }  # fmt: skip
-    return {"data": [every, seen], "layout": layout}
+    every = Series(
+        "all workflows", [x for x, _ in at.values()], [y for _, y in at.values()], texts=list(at), size=11,
+        scale=[row["mean"] for row in rows], extra=[[row["mean"], row["sigma"]] for row in rows],
+        hover="%{text}<br>expected %{customdata[0]:.2f} ± %{customdata[1]:.2f}",
+    )  # fmt: skip
+    seen = Series(
+        "evaluated", [at[name][0] for name in visits], [at[name][1] for name in visits], ORANGE, symbol="circle-open",
+        size=17, texts=[",".join(map(str, numbers)) for numbers in visits.values()], written=True,
+    )  # fmt: skip
+    return Figure(
+        "All workflows; those that disagree on few pairs are close together, and the expected return grows to the "
+        "right. Some share a place.",
+        [every, seen],
+        height=520,
+    )
 
 
-def curves(trainings: list[dict[str, Any]], curve: str) -> Figure:
-    """One measure of trainings over their updates; trainings of a workflow have one colour."""
-    colours: dict[str, str] = {}
-    traces = []
-    mode = "lines+markers" if all(len(one["updates"]) <= 100 for one in trainings) else "lines"
-    for training in trainings:
-        name = training["workflow"] or "no workflow"
-        first = name not in colours
-        colour = colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
-        traces.append(
-            {
-                "type": "scatter", "mode": mode, "name": name, "legendgroup": name, "showlegend": first,
-                "x": training["updates"], "y": training["curves"][curve], "line": {"color": colour, "width": 1.5},
-                "marker": {"size": 4},
-                "hovertemplate": f"{name}<br>{training['name']}, update %{{x}}: %{{y:.3f}}<extra></extra>",
-            }
-        )  # fmt: skip
+def _curves(caption: str, trainings: Sequence[Any], curve: str, file: str = "curves") -> Figure:
+    """One measure of trainings over their updates; trainings of a workflow share a colour."""
+    names = list(dict.fromkeys(one["workflow"] or "no workflow" for one in trainings))
+    series = []
+    for one in trainings:
+        name = one["workflow"] or "no workflow"
+        colour = PALETTE[names.index(name) % len(PALETTE)]
+        hover = f"{name}<br>{one['name']}, update %{{x}}: %{{y:.3f}}"
+        series.append(Series(name, one["updates"], one["curves"][curve], colour, "line", hover=hover))
     longest = max(len(one["updates"]) for one in trainings)
-    layout = {
-        "xaxis": {"title": {"text": "update"}, "dtick": 1} if longest <= 25 else {"title": {"text": "update"}},
-        "yaxis": {"title": {"text": curve}},
-        "height": 380,
-        "showlegend": len(colours) <= 6,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-    }
-    return {"data": traces, "layout": layout}
+    return Figure(caption, series, "update", curve, steps=longest, height=380, file=file, inches=2.0)
 
 
-def violations(data: dict[str, Any]) -> Figure:
+def _violations(data: RunData) -> Figure:
     """How often one unit type was repaired while another was due."""
     types, counts = data["violations"]["unit_types"], data["violations"]["counts"]
-    trace = {
-        "type": "heatmap", "z": counts, "x": types, "y": types, "colorscale": "Cividis", "reversescale": True,
-        "text": [[str(count) if count else "" for count in row] for row in counts], "texttemplate": "%{text}",
-        "hovertemplate": "%{y} repaired, %{x} was due: %{z}<extra></extra>", "colorbar": {"thickness": 12},
-    }  # fmt: skip
-    layout = {
-        "xaxis": {"title": {"text": "was due"}},
-        "yaxis": {"title": {"text": "was repaired"}, "autorange": "reversed"},
-        "height": 400,
-    }
-    return {"data": [trace], "layout": layout}
+    series = Series(
+        "", types, types, kind="grid", scale=counts, hover="%{y} repaired, %{x} was due: %{z}",
+        texts=[[str(count) if count else "" for count in row] for row in counts],
+    )  # fmt: skip
+    caption = "Repairs in training batches that were not due: rows were repaired, columns were due."
+    return Figure(caption, [series], "was due", "was repaired")
+
+
+# ---------------------------------------------------------------------------------------------------- as plotly has it
+
+
+def to_plotly(figure: Figure) -> dict[str, Any]:
+    """A figure as plotly's plain dictionary of data and layout; the library is not needed to make it."""
+    names = [series.name for series in figure.series]
+    data = [
+        _trace(series, bool(figure.categories), names.index(series.name) == number)
+        for number, series in enumerate(figure.series)
+    ]
+    x: dict[str, Any] = {"title": {"text": figure.x_label}}
+    y: dict[str, Any] = {"title": {"text": figure.y_label}}
+    if 0 < figure.steps <= 25:
+        x["dtick"] = 1
+    if figure.categories:
+        y |= {"categoryorder": "array", "categoryarray": figure.categories, "tickfont": {"size": 10}}
+    elif any(series.kind == "grid" for series in figure.series):
+        y["autorange"] = "reversed"
+    elif not figure.x_label:  # places without units
+        x = {"showticklabels": False, "zeroline": False, "showgrid": False}
+        y = x | {"scaleanchor": "x"}
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+    layout = {"xaxis": x, "yaxis": y, "height": figure.height, "showlegend": figure.has_legend, "legend": legend}
+    return {"data": data, "layout": layout}
+
+
+def _trace(series: Series, has_categories: bool, first: bool) -> dict[str, Any]:
+    """A series as a trace; ``first``: of those with its name."""
+    trace: dict[str, Any] = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y}
+    if series.errors is not None:
+        bars = {"type": "data", "array": series.errors, "thickness": 1.5}
+        trace["error_x" if has_categories else "error_y"] = bars
+    trace |= {"text": series.texts} if series.texts else {}
+    trace |= {"customdata": series.extra} if series.extra else {}
+    trace |= {"hovertemplate": f"{series.hover}<extra></extra>"} if series.hover else {}
+    colours = {"colorscale": "Cividis", "colorbar": {"thickness": 12}}
+    if series.kind == "grid":
+        return trace | colours | {"type": "heatmap", "z": series.scale, "reversescale": True, "texttemplate": "%{text}"}
+    if series.kind == "bars":
+        return trace | {"type": "bar", "orientation": "h", "marker": {"color": series.colour}}
+    if series.kind in ("line", "steps"):
+        steps = series.kind == "steps"
+        line = {"color": series.colour, "width": 1.5, "shape": "hv" if steps else "linear"}
+        mode = "lines" if steps or len(series.x) > 100 else "lines+markers"
+        group = {"legendgroup": series.name, "showlegend": first}
+        return trace | group | {"mode": mode, "line": line, "marker": {"size": 4}}
+    marker: dict[str, Any] = {"color": series.colour, "symbol": series.symbol, "size": series.size}
+    if series.scale:
+        marker |= colours | {"color": series.scale}
+        marker["colorbar"] = {"title": {"text": "expected<br>return"}, "thickness": 12}
+    if series.written:
+        marker["line"] = {"width": 2.5}
+        return trace | {"mode": "markers+text", "textposition": "top center", "hoverinfo": "skip", "marker": marker}
+    return trace | {"mode": "markers", "marker": marker}

@@ -1,51 +1,48 @@
-"""Figures for papers: the main plots of a run as SVG and PDF, and the numbers behind them as CSV (extra: figures)."""
+"""Figures for papers: those of a run as SVG and PDF, and the numbers behind them as CSV (extra: figures)."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from workflow_rl.errors import MissingExtraError, UserError
-from workflow_rl.report.figures import BLUE, GREEN, GREY, ORANGE, PALETTE, best_so_far
+from workflow_rl.report.figures import Figure, figures
+from workflow_rl.report.run_data import RunData
 from workflow_rl.runs import write_atomically
 
+Table = Sequence[Mapping[str, Any]]
+MARKERS = {"circle": "o", "x": "x", "triangle-up-open": "^", "line-ew-open": "_"}
+WIDTHS = {"line": 0.7, "steps": 1.5}  # in points
 
-def write_figures(data: dict[str, Any], folder: Path) -> list[str]:
-    """Writes all figures and tables for which the run has data; returns their names."""
+
+def write_figures(data: RunData, folder: Path) -> list[str]:
+    """Writes all figures and tables for which the run has data; returns the names of the files."""
     try:
         import matplotlib
     except ImportError:
         raise MissingExtraError(
             "figures need matplotlib; in the checkout of workflow_rl: pip install -e '.[figures]'."
         ) from None
-    from matplotlib.figure import Figure
-
     matplotlib.rcParams.update({"svg.hashsalt": "workflow_rl", "svg.fonttype": "none", "font.size": 9})
+    panels: dict[str, list[Figure]] = {}
+    for figure in figures(data).values():
+        panels.setdefault(figure.file, []).append(figure)
+    files = {f"{name}.{kind}": _draw(own, kind) for name, own in panels.items() if name for kind in ("svg", "pdf")}
+    files |= {f"{name}.csv": _csv(rows).encode() for name, rows in tables(data).items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        names = []
-        for name, draw in _figures(data).items():
-            figure = Figure(layout="constrained")
-            draw(data, figure)
-            for kind in ("svg", "pdf"):
-                buffer = io.BytesIO()
-                figure.savefig(
-                    buffer, format=kind, metadata={"Date": None} if kind == "svg" else {"CreationDate": None}
-                )
-                write_atomically(folder / f"{name}.{kind}", buffer.getvalue())
-                names.append(f"{name}.{kind}")
-        for name, rows in tables(data).items():
-            write_atomically(folder / f"{name}.csv", _csv(rows).encode())
-            names.append(f"{name}.csv")
+        for name, content in files.items():
+            write_atomically(folder / name, content)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror}).") from None
-    return names
+    return list(files)
 
 
-def tables(data: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The numbers behind the figures, by name; only those that there are."""
+def tables(data: RunData) -> dict[str, Table]:
+    """The numbers behind the figures, by name; empty tables are left out."""
     drop = ("returns", "errors")
     found = {
         "ranking": data.get("ranking", []),
@@ -66,7 +63,7 @@ def tables(data: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return {name: rows for name, rows in found.items() if rows}
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
+def _csv(rows: Table) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
@@ -74,65 +71,45 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _figures(data: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if data.get("ranking"):
-        found |= {"ranking": _ranking, "pairs": _pairs, "progress": _progress}
-    if any(one["updates"] for one in data["trainings"]):
-        found["curves"] = _curves
-    return found
+def _draw(panels: Sequence[Figure], kind: str) -> bytes:
+    """Figures below each other in one file."""
+    from matplotlib.figure import Figure as Sheet
+
+    sheet = Sheet((6.5, sum(panel.inches for panel in panels)), layout="constrained")
+    rows = sheet.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(rows, panels, strict=True):
+        _draw_panel(axes, panel)
+    rows[-1].set_xlabel(panels[-1].x_label)
+    if panels[0].has_legend:
+        rows[0].legend()
+    buffer = io.BytesIO()
+    sheet.savefig(buffer, format=kind, metadata={"Date" if kind == "svg" else "CreationDate": None})
+    return buffer.getvalue()
 
 
-def _ranking(data: dict[str, Any], figure: Any) -> None:
-    rows = data["ranking"][::-1]
-    figure.set_size_inches(6.5, 0.9 + 0.2 * len(rows))
-    axes = figure.subplots()
-    for follows, colour, marker in ((True, BLUE, "o"), (False, ORANGE, "x")):
-        own = [(i, row) for i, row in enumerate(rows) if row["follows"] == follows]
-        if own:
-            x, y = [row["mean_return"] for _, row in own], [i for i, _ in own]
-            errors = [data["quantile"] * row["standard_error"] for _, row in own]
-            axes.errorbar(x, y, xerr=errors, fmt=marker, color=colour, label="followed" if follows else "not followed")
-    axes.set_yticks(range(len(rows)), [row["workflow"] for row in rows])
-    axes.set_xlabel("return, 95 % interval within this run")
-    axes.legend()
+def _draw_panel(axes: Any, figure: Figure) -> None:
+    listed: set[str] = {""}
+    for one in figure.series:
+        y = [figure.categories.index(name) for name in one.y] if figure.categories else _numbers(one.y)
+        style: dict[str, Any] = {"color": one.colour}
+        if figure.has_legend and one.name not in listed:
+            style["label"] = one.name
+            listed.add(one.name)
+        if one.errors is not None:
+            style["xerr" if figure.categories else "yerr"] = one.errors
+        if one.kind == "bars":
+            axes.barh(y, one.x, **style)
+        elif one.kind == "points":
+            axes.errorbar(one.x, y, fmt=MARKERS[one.symbol], mfc="none" if "open" in one.symbol else None, **style)
+        else:
+            drawn = "steps-post" if one.kind == "steps" else "default"
+            axes.plot(one.x, y, drawstyle=drawn, linewidth=WIDTHS[one.kind], **style)
+    if figure.categories:
+        axes.set_yticks(range(len(figure.categories)), figure.categories)
+    if figure.y_label:
+        axes.set_ylabel(figure.y_label)
 
 
-def _pairs(data: dict[str, Any], figure: Any) -> None:
-    rows = data["pairs"][::-1]
-    figure.set_size_inches(6.5, 0.9 + 0.25 * len(rows))
-    axes = figure.subplots()
-    colours = [BLUE if row["matters"] else GREY for row in rows]
-    errors = [row["interval"] for row in rows]
-    names = [f"{row['first']} before {row['second']}" for row in rows]
-    axes.barh(names, [row["effect"] for row in rows], xerr=errors, color=colours)
-    axes.set_xlabel("effect on the return, 95 % interval")
-
-
-def _progress(data: dict[str, Any], figure: Any) -> None:
-    rows = data["evaluations"]
-    figure.set_size_inches(6.5, 3.2)
-    axes = figure.subplots()
-    x = [row["index"] + 1 for row in rows]
-    errors = [row["standard_error"] for row in rows]
-    axes.errorbar(x, [row["mean_return"] for row in rows], yerr=errors, fmt="o", color=BLUE, label="found")
-    line = [float("nan") if value is None else value for value in best_so_far(data)]
-    axes.step(x, line, where="post", color=GREEN, label="best so far")
-    known = [row for row in rows if row["bound"] is not None]
-    places = [row["index"] + 1 for row in known]
-    axes.plot(places, [row["bound"] for row in known], "^", mfc="none", color=ORANGE, label="bound")
-    axes.set_xlabel("evaluation")
-    axes.set_ylabel("return")
-    axes.legend()
-
-
-def _curves(data: dict[str, Any], figure: Any) -> None:
-    figure.set_size_inches(6.5, 6.0)
-    colours: dict[str, str] = {}
-    for axes, curve in zip(figure.subplots(3, 1, sharex=True), ("return", "compliance", "entropy"), strict=True):
-        for one in data["trainings"]:
-            colour = colours.setdefault(one["workflow"], PALETTE[len(colours) % len(PALETTE)])
-            values = [float("nan") if value is None else value for value in one["curves"][curve]]
-            axes.plot(one["updates"], values, color=colour, linewidth=0.7)
-        axes.set_ylabel(curve)
-    axes.set_xlabel("update")
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    """The same with NaN where there is no value."""
+    return [float("nan") if value is None else value for value in values]

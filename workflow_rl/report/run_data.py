@@ -15,7 +15,6 @@ import numpy as np
 from workflow_rl.config import SEARCH_FIELDS, TrainConfig, config_to_json
 from workflow_rl.errors import UserError
 from workflow_rl.presets import TASK_FIELDS, make_config, make_search_config
-from workflow_rl.report.figures import CURVES
 from workflow_rl.report.listing import state_of
 from workflow_rl.runs import (
     SEARCH,
@@ -33,6 +32,8 @@ from workflow_rl.search.ranking import Evaluated, Posterior
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.workflow import Workflow, all_workflows, unit_types
 
+RunData = dict[str, Any]
+CURVES = ("return", "compliance", "entropy")
 TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
 _VIOLATION = re.compile(r"(\w+) instead of (\w+): (\d+)")
 

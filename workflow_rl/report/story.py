@@ -108,6 +108,11 @@ class Story:
         """Number of fixes that were judged so."""
         return sum(frame.fix is not None and frame.fix.verdict == verdict for frame in self.frames)
 
+    @property
+    def counts(self) -> list[int]:
+        """Fixes by how they were judged, in the order of VERDICTS."""
+        return [self.count(verdict) for verdict in VERDICTS.values()]
+
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
         return asdict(self)
