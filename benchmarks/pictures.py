@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import write_report
-from workflow_rl.report.paper import write_figures
+from workflow_rl.report.figures import write_figures
 from workflow_rl.report.run_data import report_data
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

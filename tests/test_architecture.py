@@ -47,7 +47,7 @@ LIBRARIES = {  # folders or modules that may use a library
     "ray": "search.ray_executor",
     "plotly": "report",
     "jinja2": "report",
-    "matplotlib": "report.paper",
+    "matplotlib": "report.drawing",
     "multiprocessing": "envs studies",
 }
 TEXTUAL = re.compile(r"^workflow_rl(?:\.[a-z_0-9]+)+")

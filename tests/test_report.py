@@ -23,11 +23,11 @@ from workflow_rl import make_config, train_workflow
 from workflow_rl.config import config_to_json
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_search_config
-from workflow_rl.report.build import answer, fresh_games, write_report
+from workflow_rl.report.build import Games, answer, fresh_games, run_page, write_report
 from workflow_rl.report.compare import compared, row_of
-from workflow_rl.report.figures import BLUE, GREY, figures, to_plotly
-from workflow_rl.report.page import TEMPLATES, Games, arrows, run_page
-from workflow_rl.report.paper import tables, write_figures
+from workflow_rl.report.drawing import BLUE, GREY, to_plotly
+from workflow_rl.report.figures import figures, tables, write_figures
+from workflow_rl.report.page import TEMPLATES, arrows
 from workflow_rl.report.run_data import command_of, report_data
 from workflow_rl.runs import Run, read_config, read_search_config
 from workflow_rl.training.workflow import Workflow, all_workflows

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workflow_rl.config import opponent_words
 from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.errors import UserError
-from workflow_rl.report.answer import in_words, sentences
+from workflow_rl.report.answer import (
+    FINALIST_COLUMNS,
+    OBEDIENCE_COLUMNS,
+    finalist_rows,
+    in_words,
+    obedience_cells,
+    sentences,
+)
 from workflow_rl.report.compare import comparison
-from workflow_rl.report.page import Games, run_page
+from workflow_rl.report.figures import figures, write_figures
+from workflow_rl.report.page import arrows, render, with_error
 from workflow_rl.report.run_data import RunData, report_data
 from workflow_rl.report.story import SEED, Episodes, Story
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
@@ -17,6 +28,16 @@ from workflow_rl.training.compliance import NOTHING, Obedience
 
 EPISODES = 500  # fresh games per red agent of the evaluation table
 MARK = b'content="workflow_rl report"'
+
+
+@dataclass(frozen=True)
+class Games:
+    """Fresh games of a run's policy."""
+
+    n_episodes: int = 0  # of the evaluation, per red agent
+    evaluation: Mapping[str, Any] | None = None
+    stories: Sequence[Story] = ()
+    problem: str = ""  # why the policy cannot play
 
 
 def write_report(
@@ -41,8 +62,6 @@ def write_report(
     text = run_page(data, fresh_games(path, data), answer(data), network)
     result = {"report": _write(target, text), "run": str(path), "state": data["state"]}
     if figures is not None:
-        from workflow_rl.report.paper import write_figures
-
         result |= {"figures": str(figures), "files": write_figures(data, figures)}
     return result
 
@@ -86,6 +105,38 @@ def _play(policy: Path) -> Games:
         for red in RED_AGENTS:
             stories += Episodes(act, red, file.edition, file.workflow, takeover=file.takeover).choose()
     return Games(EPISODES, table, stories)
+
+
+def run_page(data: RunData, games: Games, answer: Sequence[str], network: Network) -> str:
+    """The page of one run; ``answer`` is what the run found, in words."""
+    what = "Search for the best workflow" if data["kind"] == "search" else "Training"
+    opponent = opponent_words(data["train"]["red_agent"], data["train"]["takeover"])
+    return render(
+        "run.html",
+        network,
+        figures(data),
+        games.stories,
+        title=f"{what} against {opponent}, {data['train']['edition']} edition",
+        data=data,
+        games=games,
+        answer=[line for line in answer if line.strip()] or ["Nothing has been evaluated yet."],
+        priorities=arrows(data.get("pairs", []), data.get("best"), len(data.get("evaluations", []))),
+        finalists=finalist_rows(data) if data.get("finalists") else [],
+        finalist_columns=FINALIST_COLUMNS,
+        evaluation=_evaluation(games.evaluation) if games.evaluation else [],
+        settings={name: value for name, value in data["config"].items() if name != "train"} | data["train"],
+    )
+
+
+def _evaluation(found: Mapping[str, Any]) -> list[list[str]]:
+    """The evaluation as a table, headings first: a row per red agent, a column per length of the games."""
+    cells, obedience = found["cells"], found.get("obedience", {})
+    lengths = next(iter(cells.values()))
+    rows = [["red agent", *(f"{length} steps" for length in lengths), *(OBEDIENCE_COLUMNS if obedience else [])]]
+    for red, own in cells.items():
+        returns = [with_error(cell["mean"], cell["standard_error"]) for cell in own.values()]
+        rows.append([red, *returns, *(obedience_cells(obedience[red]) if obedience else [])])
+    return rows
 
 
 def best_policy(path: Path, data: RunData) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from workflow_rl.config import opponent_words
 from workflow_rl.engine.network import Network
-from workflow_rl.report.figures import PALETTE, Figure, Series
+from workflow_rl.report.drawing import PALETTE, Figure, Series
 from workflow_rl.report.listing import best_row, compare_runs
 from workflow_rl.report.page import render
 from workflow_rl.report.run_data import report_data

@@ -1,59 +1,22 @@
-"""The figures of a report, each described once: the page draws it with plotly, papers with matplotlib."""
+"""The figures of a run, each described once for the page and for papers, and the numbers behind them as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from workflow_rl.errors import UserError
+from workflow_rl.report.drawing import BLUE, GREEN, GREY, ORANGE, PALETTE, Figure, Series, to_paper
 from workflow_rl.report.run_data import CURVES, RunData
+from workflow_rl.runs import write_atomically
 from workflow_rl.training.compliance import Obedience
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish; symbols and letters repeat what they say.
-BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
-PALETTE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
-GREY = "#8a929c"
-
-
-@dataclass(frozen=True)
-class Series:
-    """Marks that share a name and a style."""
-
-    name: str  # in the legend; empty: not listed
-    x: Sequence[Any]
-    y: Sequence[Any]
-    colour: str | Sequence[str] = BLUE
-    kind: Literal["points", "bars", "line", "steps", "grid"] = "points"
-    symbol: str = "circle"  # plotly's name of it
-    size: int = 9
-    errors: Sequence[float] | None = None  # along x if the figure has categories, else along y
-    scale: Sequence[Any] = ()  # numbers shown by a colour scale instead of ``colour``; of a grid its rows
-    texts: Sequence[Any] = ()  # one per mark
-    written: bool = False  # texts stand beside their marks, not only under the pointer
-    hover: str = ""  # plotly's template of the words under the pointer
-    extra: Sequence[Sequence[Any]] = ()  # further values for ``hover``
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure: its marks and axes, its caption, its size on the page and on paper."""
-
-    caption: str
-    series: Sequence[Series]
-    x_label: str = ""
-    y_label: str = ""
-    categories: Sequence[str] = ()  # names along y, from the bottom
-    steps: int = 0  # whole numbers along x, if it counts something
-    height: int = 400  # pixels
-    file: str = ""  # exported under this name, together with the others that have it; empty: not exported
-    inches: float = 3.2  # height in that file
-
-    @property
-    def has_legend(self) -> bool:
-        """Do its marks have names, and not too many?"""
-        return 0 < len({series.name for series in self.series} - {""}) <= len(PALETTE)
+Table = Sequence[Mapping[str, Any]]
 
 
 def figures(data: RunData) -> dict[str, Figure]:
@@ -209,57 +172,47 @@ def _violations(data: RunData) -> Figure:
     return Figure(caption, [series], "was due", "was repaired")
 
 
-# ---------------------------------------------------------------------------------------------------- as plotly has it
+def write_figures(data: RunData, folder: Path) -> list[str]:
+    """Writes all figures and tables for which the run has data; returns the names of the files."""
+    panels: dict[str, list[Figure]] = {}
+    for figure in figures(data).values():
+        panels.setdefault(figure.file, []).append(figure)
+    files = {f"{name}.{kind}": to_paper(own, kind) for name, own in panels.items() if name for kind in ("svg", "pdf")}
+    files |= {f"{name}.csv": _csv(rows).encode() for name, rows in tables(data).items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({error.strerror}).") from None
+    return list(files)
 
 
-def to_plotly(figure: Figure) -> dict[str, Any]:
-    """A figure as plotly's plain dictionary of data and layout; the library is not needed to make it."""
-    names = [series.name for series in figure.series]
-    data = [
-        _trace(series, bool(figure.categories), names.index(series.name) == number)
-        for number, series in enumerate(figure.series)
-    ]
-    x: dict[str, Any] = {"title": {"text": figure.x_label}}
-    y: dict[str, Any] = {"title": {"text": figure.y_label}}
-    if 0 < figure.steps <= 25:
-        x["dtick"] = 1
-    if figure.categories:
-        y |= {"categoryorder": "array", "categoryarray": figure.categories, "tickfont": {"size": 10}}
-    elif any(series.kind == "grid" for series in figure.series):
-        y["autorange"] = "reversed"
-    elif not figure.x_label:  # places without units
-        x = {"showticklabels": False, "zeroline": False, "showgrid": False}
-        y = x | {"scaleanchor": "x"}
-    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
-    layout = {"xaxis": x, "yaxis": y, "height": figure.height, "showlegend": figure.has_legend, "legend": legend}
-    return {"data": data, "layout": layout}
+def tables(data: RunData) -> dict[str, Table]:
+    """The numbers behind the figures, by name; empty tables are left out."""
+    drop = ("returns", "errors")
+    found = {
+        "ranking": data.get("ranking", []),
+        "predictions": data.get("predictions", []),
+        "pairs": data.get("pairs", []),
+        "evaluations": [{k: v for k, v in row.items() if k not in drop} for row in data.get("evaluations", [])],
+        "curves": [
+            {"training": one["name"], "workflow": one["workflow"], "update": update}
+            | {curve: values[i] for curve, values in one["curves"].items()}
+            for one in data["trainings"]
+            for i, update in enumerate(one["updates"])
+        ],
+        "violations": [
+            {"repaired": name} | dict(zip(data["violations"]["unit_types"], row, strict=True))
+            for name, row in zip(data["violations"]["unit_types"], data["violations"]["counts"], strict=True)
+        ],
+    }
+    return {name: rows for name, rows in found.items() if rows}
 
 
-def _trace(series: Series, has_categories: bool, first: bool) -> dict[str, Any]:
-    """A series as a trace; ``first``: of those with its name."""
-    trace: dict[str, Any] = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y}
-    if series.errors is not None:
-        bars = {"type": "data", "array": series.errors, "thickness": 1.5}
-        trace["error_x" if has_categories else "error_y"] = bars
-    trace |= {"text": series.texts} if series.texts else {}
-    trace |= {"customdata": series.extra} if series.extra else {}
-    trace |= {"hovertemplate": f"{series.hover}<extra></extra>"} if series.hover else {}
-    colours = {"colorscale": "Cividis", "colorbar": {"thickness": 12}}
-    if series.kind == "grid":
-        return trace | colours | {"type": "heatmap", "z": series.scale, "reversescale": True, "texttemplate": "%{text}"}
-    if series.kind == "bars":
-        return trace | {"type": "bar", "orientation": "h", "marker": {"color": series.colour}}
-    if series.kind in ("line", "steps"):
-        steps = series.kind == "steps"
-        line = {"color": series.colour, "width": 1.5, "shape": "hv" if steps else "linear"}
-        mode = "lines" if steps or len(series.x) > 100 else "lines+markers"
-        group = {"legendgroup": series.name, "showlegend": first}
-        return trace | group | {"mode": mode, "line": line, "marker": {"size": 4}}
-    marker: dict[str, Any] = {"color": series.colour, "symbol": series.symbol, "size": series.size}
-    if series.scale:
-        marker |= colours | {"color": series.scale}
-        marker["colorbar"] = {"title": {"text": "expected<br>return"}, "thickness": 12}
-    if series.written:
-        marker["line"] = {"width": 2.5}
-        return trace | {"mode": "markers+text", "textposition": "top center", "hoverinfo": "skip", "marker": marker}
-    return trace | {"mode": "markers", "marker": marker}
+def _csv(rows: Table) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

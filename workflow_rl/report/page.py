@@ -11,11 +11,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from workflow_rl.config import opponent_words
 from workflow_rl.engine.network import Network
-from workflow_rl.report.answer import FEW, FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
-from workflow_rl.report.figures import Figure, figures, to_plotly
-from workflow_rl.report.run_data import RunData
+from workflow_rl.report.answer import FEW
+from workflow_rl.report.drawing import Figure, to_plotly
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, Story
 
 _FOLDER = Path(__file__).parent
@@ -79,48 +77,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@dataclass(frozen=True)
-class Games:
-    """Fresh games of a run's policy."""
-
-    n_episodes: int = 0  # of the evaluation, per red agent
-    evaluation: Mapping[str, Any] | None = None
-    stories: Sequence[Story] = ()
-    problem: str = ""  # why the policy cannot play
-
-
-def run_page(data: RunData, games: Games, answer: Sequence[str], network: Network) -> str:
-    """The page of one run; ``answer`` is what the run found, in words."""
-    what = "Search for the best workflow" if data["kind"] == "search" else "Training"
-    opponent = opponent_words(data["train"]["red_agent"], data["train"]["takeover"])
-    return render(
-        "run.html",
-        network,
-        figures(data),
-        games.stories,
-        title=f"{what} against {opponent}, {data['train']['edition']} edition",
-        data=data,
-        games=games,
-        answer=[line for line in answer if line.strip()] or ["Nothing has been evaluated yet."],
-        priorities=arrows(data.get("pairs", []), data.get("best"), len(data.get("evaluations", []))),
-        finalists=finalist_rows(data) if data.get("finalists") else [],
-        finalist_columns=FINALIST_COLUMNS,
-        evaluation=_evaluation(games.evaluation) if games.evaluation else [],
-        settings={name: value for name, value in data["config"].items() if name != "train"} | data["train"],
-    )
-
-
-def _evaluation(found: Mapping[str, Any]) -> list[list[str]]:
-    """The evaluation as a table, headings first: a row per red agent, a column per length of the games."""
-    cells, obedience = found["cells"], found.get("obedience", {})
-    lengths = next(iter(cells.values()))
-    rows = [["red agent", *(f"{length} steps" for length in lengths), *(OBEDIENCE_COLUMNS if obedience else [])]]
-    for red, own in cells.items():
-        returns = [with_error(cell["mean"], cell["standard_error"]) for cell in own.values()]
-        rows.append([red, *returns, *(obedience_cells(obedience[red]) if obedience else [])])
-    return rows
 
 
 @dataclass(frozen=True)
