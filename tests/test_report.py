@@ -25,7 +25,7 @@ from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_search_config
 from workflow_rl.report.build import Games, answer, fresh_games, run_page, write_report
 from workflow_rl.report.compare import compared, row_of
-from workflow_rl.report.drawing import BLUE, GREY, to_plotly
+from workflow_rl.report.drawing import BLUE, GREY, to_paper, to_plotly
 from workflow_rl.report.figures import figures, tables, write_figures
 from workflow_rl.report.page import TEMPLATES, arrows
 from workflow_rl.report.run_data import command_of, report_data
@@ -854,6 +854,19 @@ def test_figures_for_papers_come_with_their_numbers(
     again = tmp_path / "again"
     write_figures(data, again)
     assert all((again / name).read_bytes() == (tmp_path / "figures" / name).read_bytes() for name in names)
+
+
+def test_the_page_and_the_papers_show_the_same_figures(data: dict[str, Any]) -> None:
+    exported = [figure for figure in figures(data).values() if figure.file]
+    assert {figure.file for figure in exported} == {"ranking", "pairs", "progress", "curves"}
+    for figure in exported:
+        words = to_paper([figure], "svg").decode()
+        page = to_plotly(figure)
+        assert page["layout"]["xaxis"]["title"]["text"] in words
+        assert page["layout"]["yaxis"]["title"]["text"] in words
+        names = {trace["name"] for trace in page["data"] if page["layout"]["showlegend"]}
+        for name in [*figure.categories, *names]:
+            assert f">{name}</text>" in words, name
 
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

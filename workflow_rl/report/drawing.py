@@ -150,8 +150,9 @@ def _draw_panel(axes: Any, figure: Figure) -> None:
             axes.plot(one.x, y, drawstyle=drawn, linewidth=WIDTHS[one.kind], **style)
     if figure.categories:
         axes.set_yticks(range(len(figure.categories)), figure.categories)
-    if figure.y_label:
-        axes.set_ylabel(figure.y_label)
+    if figure.steps:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel(figure.y_label)
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from workflow_rl.engine.network import Network
 from workflow_rl.report.answer import FEW
@@ -51,7 +50,7 @@ def render(
         network: hosts and subnets.
         drawn: figures by name.
         stories: episodes that can be replayed.
-        values: what the template shows besides.
+        values: further variables of the template.
     """
     from plotly.offline import get_plotlyjs
 
@@ -63,15 +62,13 @@ def render(
         "beliefs": BELIEFS,
         "activities": ACTIVITIES,
     }
-    code = {name: Markup((_FOLDER / f"report.{name}").read_text("utf-8")) for name in ("css", "js")}
-    return TEMPLATES.get_template(template).render(
-        values | code, plotly=Markup(get_plotlyjs()), content=finite(content), network=network, figures=drawn,
-        stories=stories,
-    )  # fmt: skip
+    code = {name: (_FOLDER / f"report.{name}").read_text("utf-8") for name in ("css", "js")}
+    shown = {"network": network, "figures": drawn, "stories": stories, "content": finite(content)}
+    return TEMPLATES.get_template(template).render(values | shown | code, plotly=get_plotlyjs())
 
 
 def finite(value: Any) -> Any:
-    """The same with None for numbers that JSON does not know."""
+    """The same value with None for every number that JSON cannot write (NaN and infinity)."""
     if isinstance(value, dict):
         return {name: finite(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
