@@ -74,13 +74,17 @@ def search_and_report(
             if view.run:
                 say(f"To go on: workflow-rl search --resume {view.run}")
             raise
-    if report:
-        from workflow_rl.engine.network_file import load_network
-        from workflow_rl.report.build import write_report
+    return result | _report(Path(result["run"])) if report else result
 
-        say("writing the report")
-        try:
-            result["report"] = write_report([Path(result["run"])], load_network())["report"]
-        except Exception as error:  # the result is there all the same and must be shown
-            say(f"There is no report: {error or type(error).__name__}")
-    return result
+
+def _report(run: Path) -> dict[str, str]:
+    """Writes the run's page; if that fails, the result is shown without it."""
+    from workflow_rl.engine.network_file import load_network
+    from workflow_rl.report.build import write_report
+
+    say("writing the report")
+    try:
+        return {"report": write_report([run], load_network())["report"]}
+    except Exception as error:
+        say(f"There is no report: {error or type(error).__name__}")
+        return {}

@@ -14,7 +14,7 @@ from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.report.story import N_EPISODES, SEED, Episodes, Story, story_of_trace
 
 CHOICES = ("median", "best", "worst", "violation")
-LAST_EPISODE = 99_999  # all episodes up to the one that is asked for are played side by side
+LAST_EPISODE = 99_999  # all episodes up to the chosen one are played side by side
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import compile_tables
+from workflow_rl.engine import state as outcomes
 from workflow_rl.engine.network import RED_ACTIONS, RED_AGENTS, Network
 from workflow_rl.engine.observe import BITS_PER_HOST
-from workflow_rl.engine.state import (
-    DECOY_ANSWERED,
-    NO_OPTION,
-    NOT_EXPLOITABLE,
-    NOTHING_THERE,
-    SESSION,
-    SUCCEEDED,
-    UNROUTABLE,
-)
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import fixed_unit_types
@@ -40,8 +32,8 @@ from workflow_rl.training.compliance import (
 )
 from workflow_rl.training.workflow import Workflow
 
-N_EPISODES = 200  # games of which the median, best and worst one are told, in a report and by ``watch`` alike ...
-SEED = 77  # ... that neither a training nor its evaluation has seen
+N_EPISODES = 200  # games of which a report and ``watch`` show the median, the best and the worst ...
+SEED = 77  # ... which neither a training nor its evaluation plays
 N_STEPS = 100  # of an episode
 VERDICTS = {IN_ORDER: "in order", VIOLATION: "violation", IDLE: "idle"}
 LEVELS = ("none", "user", "privileged")
@@ -54,12 +46,12 @@ VERBS = {
     "Impact": "stops the operational service on",
 }
 RESULTS = {
-    SESSION: "gets in",
-    DECOY_ANSWERED: "runs into a decoy",
-    NOTHING_THERE: "finds nothing to attack",
-    UNROUTABLE: "cannot reach it",
-    NOT_EXPLOITABLE: "fails",
-    NO_OPTION: "knows no way in",
+    outcomes.SESSION: "gets in",
+    outcomes.DECOY_ANSWERED: "runs into a decoy",
+    outcomes.NOTHING_THERE: "finds nothing to attack",
+    outcomes.UNROUTABLE: "cannot reach it",
+    outcomes.NOT_EXPLOITABLE: "fails",
+    outcomes.NO_OPTION: "knows no way in",
 }
 
 
@@ -253,9 +245,7 @@ def story_of_trace(trace: Trace, episode: int, network: Network, edition: str, w
     if not 0 <= episode < trace.n_episodes:
         raise UserError(f"episode {episode} is not in {trace.path}; it has 0 to {trace.n_episodes - 1}.")
     frames, total = [], 0.0
-    fixed = fixed_unit_types(network)
-    before = np.zeros(len(network.hosts), bool)
-    freed = np.zeros(trace.max_steps, np.int16)
+    fixed, before, freed = fixed_unit_types(network), np.zeros(len(network.hosts), bool), np.zeros(trace.max_steps)
     if workflow:
         freed = Replayer(trace, network).repaired(compile_tables(network, edition or "current"))[episode]
     for step in range(int(trace["n_steps"][episode])):
@@ -284,7 +274,7 @@ def story_of_trace(trace: Trace, episode: int, network: Network, edition: str, w
 
 
 def held_in_words(network: Network, state: Any) -> str:
-    """What red holds and what that costs per step, by unit type, the dearest first."""
+    """The unit types that red holds, each with its cost per step, the most expensive first."""
     privileged, user = int(state["privileged"]), int(state["traced"]) | int(state["untraced"])
     cost: dict[str, float] = {}
     for number, host in enumerate(network.hosts):
@@ -340,4 +330,4 @@ def _words(network: Network, move: Any, exploit: str, detected: int) -> str:
     else:
         way, unseen = f" with {exploit}" if exploit else "", "" if detected else " unseen"
         return f"attacks {network.host_names[target]}{way}: {RESULTS[int(move['exploit_result'])]}{unseen}"
-    return what if move["red_success"] == SUCCEEDED else f"{what}: in vain"
+    return what if move["red_success"] == outcomes.SUCCEEDED else f"{what}: in vain"
