@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -454,6 +455,24 @@ def test_hostile_names_stay_text(example: Path, tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;{{data}}" in text
 
 
+def test_every_text_of_a_run_and_of_its_games_is_escaped(data: dict[str, Any], games: Games) -> None:
+    def spoil(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: spoil(one, key) for key, one in value.items()}
+        if isinstance(value, list):
+            return [spoil(one, name) for one in value]
+        names = isinstance(value, str) and name not in ("kind", "takeover")
+        return f"{value}<img>".replace(",", "<img>,") if names else value
+
+    stories = [replace(story, why="<img>", red_agent="'<img>") for story in games.stories]
+    evil = replace(games, stories=stories, problem="<img>")
+    text = run_page(spoil(data), evil, ["<img>", "<img>"], NETWORK)
+    body = text[: text.index("plotly.js v")]
+    assert "<img>" not in body
+    assert body.count("&lt;img&gt;") > 300
+    assert body.count("\\u003cimg\\u003e") > 300
+
+
 # ------------------------------------------------------------------------------------------------ runs of other kinds
 
 
@@ -778,8 +797,6 @@ def test_the_command_in_the_page_makes_the_same_settings(example: Path, tmp_path
                     [*words, *short, "--run-dir", "again"]):  # fmt: skip
         done = run("train", *options, "--no-tensorboard", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    from dataclasses import replace
-
     wanted = replace(read_config(lone), max_episodes=1, min_episodes=1, n_eval_episodes=2)
     assert read_config(tmp_path / "again") == wanted
     assert read_search_config(example).n_workflows == 20
