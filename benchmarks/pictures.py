@@ -1,4 +1,4 @@
-"""The pictures of the documents, from the stored run: ``python -m benchmarks pictures``."""
+"""The pictures of the documents, from the stored run: ``python -m benchmarks.pictures``."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from benchmarks.command import main
-from workflow_rl.report.build import gather, write_report
-from workflow_rl.report.paper import write_figures
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.report.build import write_report
+from workflow_rl.report.figures import write_figures
+from workflow_rl.report.run_data import report_data
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES = ("ranking.svg", "pairs.svg")
 
 
 def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
-    """The figures of the documents, regenerated in a folder."""
+    """The figures that the documents show, made anew in a folder."""
     with zipfile.ZipFile(DOCS / "example-run.zip") as archive:
         archive.extractall(folder / "example-run")
-    write_figures(gather(folder / "example-run"), folder / "figures")
+    write_figures(report_data(folder / "example-run"), folder / "figures")
     return {name: (folder / "figures" / name).read_bytes() for name in FIGURES}
 
 
@@ -38,15 +39,15 @@ def photograph(page: Path, target: Path) -> None:
         browser.close()
 
 
-def measure() -> None:
+def main() -> None:
     """Writes docs/pictures."""
     (DOCS / "pictures").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, content in figures_of_the_stored_run(Path(folder)).items():
             (DOCS / "pictures" / name).write_bytes(content)
-        page = Path(write_report([Path(folder) / "example-run"])["report"])
+        page = Path(write_report([Path(folder) / "example-run"], load_network())["report"])
         photograph(page, DOCS / "pictures" / "replay.png")
 
 
 if __name__ == "__main__":
-    main("pictures")
+    main()

@@ -46,7 +46,8 @@ LIBRARIES = {  # folders or modules that may use a library
     "rich": "cli",
     "ray": "search.ray_executor",
     "plotly": "report",
-    "matplotlib": "report.paper",
+    "jinja2": "report",
+    "matplotlib": "report.drawing",
     "multiprocessing": "envs studies",
 }
 TEXTUAL = re.compile(r"^workflow_rl(?:\.[a-z_0-9]+)+")

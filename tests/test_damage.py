@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers import assert_refused, run, run_json
 from tests.test_report import unpack
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import write_report
 
 DEEP = "[" * 100_000
@@ -43,7 +44,7 @@ def change(path: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def page(folder: Path) -> str:
-    text = Path(write_report([folder])["report"]).read_text("utf-8")
+    text = Path(write_report([folder], load_network())["report"]).read_text("utf-8")
     return text[: text.index('<script type="application/json"')]
 
 
@@ -199,7 +200,7 @@ def test_the_report_of_a_run_whose_returns_are_not_numbers_says_so(search: Path,
     assert "Only 0 of 20 evaluations can be used" in text
     assert "No workflow has been evaluated yet" not in text
     change(training / "result.json", lambda result: result.update(mean_return=float("nan")))
-    result = write_report([training])
+    result = write_report([training], load_network())
     text = Path(result["report"]).read_text("utf-8")
     assert result["state"] == "damaged"
     assert "Its result cannot be read." in text

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import zipfile
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,21 +21,23 @@ from benchmarks.pictures import figures_of_the_stored_run
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
+from workflow_rl.config import SearchConfig
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_search_config
-from workflow_rl.report.arrows import arrows
-from workflow_rl.report.build import answer, gather, write_report
+from workflow_rl.report.build import Games, answer, fresh_games, run_page, write_report
 from workflow_rl.report.compare import compared, row_of
-from workflow_rl.report.figures import BLUE, GREY, figures
-from workflow_rl.report.paper import tables, write_figures
+from workflow_rl.report.drawing import BLUE, GREY, to_paper, to_plotly
+from workflow_rl.report.figures import figures, tables, write_figures
+from workflow_rl.report.page import TEMPLATES, arrows
 from workflow_rl.report.run_data import report_data
 from workflow_rl.report.run_types import RunData, command_of
-from workflow_rl.report.sections import page
 from workflow_rl.runs import Run, read_config, read_search_config
 from workflow_rl.search.findings import PairEffect
 from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import Workflow, all_workflows
 
 EXAMPLE = ROOT / "docs" / "example-run.zip"
+NETWORK = load_network()
 
 
 def unpack(folder: Path) -> Path:
@@ -51,7 +53,17 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(example: Path) -> RunData:
-    return gather(example)
+    return report_data(example)
+
+
+@pytest.fixture(scope="module")
+def games(example: Path, data: RunData) -> Games:
+    return fresh_games(example, data, NETWORK)
+
+
+def drawn(data: RunData) -> dict[str, dict[str, Any]]:
+    """The figures as the page has them."""
+    return {name: to_plotly(figure) for name, figure in figures(data).items()}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +136,7 @@ def test_the_ranking_is_that_of_the_search_and_its_figure_shows_it(
         for name in names:
             same = pytest.approx(theirs[name], rel=1e-6) if isinstance(theirs[name], float) else theirs[name]
             assert getattr(ours, name) == same, name
-    figure = figures(data)["ranking"]["data"][0]
+    figure = drawn(data)["ranking"]["data"][0]
     assert figure["y"][::-1] == [row["workflow"] for row in stored["ranking"]]
     np.testing.assert_allclose(figure["x"][::-1], [row["mean_return"] for row in stored["ranking"]], rtol=1e-6)
     np.testing.assert_allclose(
@@ -150,7 +162,7 @@ def test_how_a_workflow_was_kept_is_pooled_over_all_its_trainings(data: RunData,
 
 def test_the_pairs_are_those_of_the_search(data: RunData, stored: dict[str, Any]) -> None:
     pairs = stored["pair_weights"]
-    figure = figures(data)["pairs"]["data"][0]
+    figure = drawn(data)["pairs"]["data"][0]
     assert figure["y"][::-1] == [f"{pair['first']} before {pair['second']}" for pair in pairs]
     np.testing.assert_allclose(figure["x"][::-1], [pair["effect"] for pair in pairs], rtol=1e-6)
     assert figure["marker"]["color"][::-1] == [BLUE if pair["matters"] else GREY for pair in pairs]
@@ -165,7 +177,7 @@ def test_the_progress_shows_suggestions_and_findings_of_the_events(data: RunData
     events = [json.loads(line) for line in (example / "events.jsonl").read_text("utf-8").splitlines()]
     suggested = [event for event in events if event["kind"] == "suggestion"]
     found = [event for event in events if event["kind"] == "evaluation"]
-    traces = {trace["name"]: trace for trace in figures(data)["progress"]["data"]}
+    traces = {trace["name"]: trace for trace in drawn(data)["progress"]["data"]}
     assert traces["found"]["x"] == list(range(1, 21))
     np.testing.assert_allclose(traces["found"]["y"], [event["mean_return"] for event in found])
     np.testing.assert_allclose(traces["found"]["error_y"]["array"], [event["standard_error"] for event in found])
@@ -177,13 +189,13 @@ def test_the_progress_shows_suggestions_and_findings_of_the_events(data: RunData
 
 
 def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: RunData) -> None:
-    every, seen = figures(data)["map"]["data"]
+    every, seen = drawn(data)["map"]["data"]
     assert len(every["text"]) == 120
     plane = np.stack([every["x"], every["y"]], axis=1)
-    drawn = np.linalg.norm(plane[:, None] - plane[None], axis=2)
+    apart = np.linalg.norm(plane[:, None] - plane[None], axis=2)
     orders = [Workflow.parse(name) for name in every["text"]]
     kendall = np.array([[a.kendall_distance(b) for b in orders] for a in orders])
-    means = [drawn[kendall == distance].mean() for distance in range(11)]
+    means = [apart[kendall == distance].mean() for distance in range(11)]
     assert means == sorted(means)
     assert means[1] < 0.5 * means[10]
     assert np.corrcoef(every["x"], every["marker"]["color"])[0, 1] > 0.6
@@ -197,7 +209,7 @@ def test_the_map_keeps_near_orders_near_and_marks_the_evaluated_ones(data: RunDa
 @pytest.mark.parametrize("curve", ["return", "compliance", "entropy"])
 def test_the_curves_are_the_events_of_the_trainings(data: RunData, example: Path, curve: str) -> None:
     raw = raw_trainings(example)
-    traces = figures(data)[f"curve-{curve}"]["data"]
+    traces = drawn(data)[f"curve-{curve}"]["data"]
     assert len(traces) == len(raw) == 20 * 2
     for trace, events in zip(traces, raw.values(), strict=True):
         assert trace["x"] == [event["update"] for event in events]
@@ -214,7 +226,7 @@ def test_the_violations_are_those_of_all_batches(data: RunData, example: Path) -
                 pair, number = part.split(": ")
                 repaired, due = pair.split(" instead of ")
                 counts[repaired, due] = counts.get((repaired, due), 0) + int(number)
-    figure = figures(data)["violations"]["data"][0]
+    figure = drawn(data)["violations"]["data"][0]
     shown = {
         (repaired, due): figure["z"][i][j]
         for i, repaired in enumerate(figure["y"])
@@ -313,21 +325,22 @@ def test_the_answer_shows_an_arrow_for_each_priority_that_matters_with_its_worth
         pair("op_server", "enterprise", 19.3, True), pair("op_server", "user", 12.9, True),
         pair("enterprise", "user", 5.0, True), pair("defender", "op_host", 0.2, False),
     ]  # fmt: skip
-    drawn = arrows(pairs, "defender,op_server,enterprise,user,op_host", 6)
-    assert drawn.count("marker-end") == 3
+    found = arrows(pairs, "defender,op_server,enterprise,user,op_host", 6)
+    svg = TEMPLATES.from_string('{% from "report.html" import arrows %}{{ arrows(found) }}').render(found=found)
+    assert svg.count("marker-end") == 3
     for word in ("+19.3", "+12.9", "+5.0", "op_server before enterprise +19.3"):
-        assert word in drawn
-    assert drawn.index(">op_server<") < drawn.index(">enterprise<") < drawn.index(">user<")
-    assert ">defender<" not in drawn
-    assert "Of defender, op_host nothing clear was found" in drawn
-    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host", 6) == ""
-    assert arrows(pairs, None, 6) == ""
-    assert arrows(pairs, "defender,op_server,enterprise,user,op_host", 5) == ""  # as the words: too few evaluations
+        assert word in svg
+    assert svg.index(">op_server<") < svg.index(">enterprise<") < svg.index(">user<")
+    assert ">defender<" not in svg
+    assert "For defender, op_host no effect is clear." in svg
+    assert arrows(pairs[3:], "defender,op_server,enterprise,user,op_host", 6) is None
+    assert arrows(pairs, None, 6) is None
+    assert arrows(pairs, "defender,op_server,enterprise,user,op_host", 5) is None  # as the words: too few evaluations
 
 
 def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: RunData, example: Path) -> None:
     raw, results = raw_trainings(example, "finals"), raw_results(example, "finals")
-    traces = figures(data)["finals"]["data"]
+    traces = drawn(data)["finals"]["data"]
     for trace, (name, events) in zip(traces, raw.items(), strict=True):
         assert trace["x"] == [event["update"] for event in events]
         assert trace["y"] == [event["return"] for event in events]
@@ -338,7 +351,7 @@ def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: Run
 
 
 def test_the_page_shows_the_finalists_before_the_ranking(data: RunData, stored: dict[str, Any]) -> None:
-    text = page(data, answer(data))
+    text = run_page(data, Games(), answer(data), NETWORK)
     heading, *rows = cells(section(text, "finalists"))
     assert heading == [
         "workflow", "return", "half as long", "compliance", "kept", "repairs", "idle fixes", "reverses"
@@ -351,7 +364,7 @@ def test_the_page_shows_the_finalists_before_the_ranking(data: RunData, stored: 
     assert 'id="plot-finals"' in section(text, "finalists")
     assert "Evaluated workflows, short trainings" in section(text, "ranking")
     not_followed = replace(data.finalists[0], followed=False, reverses="a before b")
-    shown = section(page(replace(data, finalists=[not_followed]), []), "finalists")
+    shown = section(run_page(replace(data, finalists=[not_followed]), Games(), [], NETWORK), "finalists")
     assert cells(shown)[1][-1] == "a before b (NOT followed)"
 
 
@@ -362,10 +375,9 @@ def test_the_table_of_all_workflows_has_what_the_process_expects(data: RunData) 
 
 
 def test_plotly_accepts_every_figure(data: RunData) -> None:
-    drawn = figures(data)
     curves = {"curve-return", "curve-compliance", "curve-entropy", "finals"}
-    assert set(drawn) == {"ranking", "pairs", "progress", "map", "violations"} | curves
-    for name, figure in drawn.items():
+    assert set(drawn(data)) == {"ranking", "pairs", "progress", "map", "violations"} | curves
+    for name, figure in drawn(data).items():
         assert go.Figure(figure).to_dict()["data"], name
 
 
@@ -375,7 +387,7 @@ def test_plotly_accepts_every_figure(data: RunData) -> None:
 def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(
     example: Path, stored: dict[str, Any], tmp_path: Path
 ) -> None:
-    write_report([example], tmp_path / "report.html")
+    write_report([example], NETWORK, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     body = text[: text.index('<script type="application/json"')]
     names = re.findall(r'<section id="(\w+)">', body)
@@ -404,20 +416,20 @@ def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(
 
 
 @pytest.mark.parametrize("why", ["median", "best", "worst"])
-def test_watch_shows_the_episode_that_the_report_calls_so(data: RunData, example: Path, why: str) -> None:
+def test_watch_shows_the_episode_that_the_report_calls_so(games: Games, example: Path, why: str) -> None:
     for red in ("bline", "meander"):
-        (told,) = [story for story in data.stories if (story["red_agent"], story["why"]) == (red, why)]
+        (told,) = [story for story in games.stories if (story.red_agent, story.why) == (red, why)]
         watched = run_json("watch", example, "--episode", why, "--red-agent", red)
-        assert watched["frames"] == told["frames"]
+        assert watched["frames"] == told.to_json()["frames"]
 
 
-def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: RunData) -> None:
-    _, *rows = cells(section(page(data, []), "replay"))
+def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: RunData, games: Games) -> None:
+    _, *rows = cells(section(run_page(data, games, [], NETWORK), "replay"))
     judged = set()
-    for row, story in zip(rows, data.stories, strict=True):
-        verdicts = [frame["fix"]["verdict"] for frame in story["frames"] if frame["fix"]]
+    for row, story in zip(rows, games.stories, strict=True):
+        verdicts = [frame.fix.verdict for frame in story.frames if frame.fix]
         judged |= set(verdicts)
-        assert row[:2] == [story["red_agent"], story["why"]]
+        assert row[:2] == [story.red_agent, story.why]
         assert row[3:] == [str(verdicts.count(name)) for name in ("in order", "violation", "idle")]
     assert judged == {"in order", "violation", "idle"}
 
@@ -438,10 +450,30 @@ def test_a_report_is_written_over_but_nothing_else_is(example: Path, tmp_path: P
 def test_hostile_names_stay_text(example: Path, tmp_path: Path) -> None:
     evil = tmp_path / "<script>alert(1)</script>{{data}}"
     shutil.copytree(example, evil)
-    write_report([evil], tmp_path / "report.html")
+    write_report([evil], NETWORK, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert(1)" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;{{data}}" in text
+
+
+def test_every_text_of_a_run_and_of_its_games_is_escaped(data: RunData, games: Games) -> None:
+    def spoil(value: Any, name: str = "") -> Any:
+        if is_dataclass(value) and not isinstance(value, (type, SearchConfig)):
+            return replace(value, **{item.name: spoil(getattr(value, item.name), item.name) for item in fields(value)})
+        if isinstance(value, dict):
+            return {key: spoil(one, key) for key, one in value.items()}
+        if isinstance(value, list):
+            return [spoil(one, name) for one in value]
+        names = isinstance(value, str) and name not in ("kind", "takeover")
+        return f"{value}<img>".replace(",", "<img>,") if names else value
+
+    stories = [replace(story, why="<img>", red_agent="'<img>") for story in games.stories]
+    evil = replace(games, stories=stories, problem="<img>")
+    text = run_page(spoil(data), evil, ["<img>", "<img>"], NETWORK)
+    body = text[: text.index("plotly.js v")]
+    assert "<img>" not in body
+    assert body.count("&lt;img&gt;") > 300
+    assert body.count("\\u003cimg\\u003e") > 300
 
 
 # ------------------------------------------------------------------------------------------------ runs of other kinds
@@ -458,7 +490,7 @@ def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_p
     for folder in (killed / "trainings").iterdir():
         if int(folder.name[:3]) >= 10:
             (folder / "result.json").unlink()
-    result = write_report([killed])
+    result = write_report([killed], NETWORK)
     text = Path(result["report"]).read_text("utf-8")
     assert result["state"] == "interrupted"
     assert "This run is not finished (interrupted): 10 of 20 evaluations done so far." in text
@@ -479,7 +511,7 @@ def test_a_search_that_was_killed_among_its_finals_shows_its_ranking(tmp_path: P
     assert found.best == found.ranking[0].workflow
     assert found.equal_to_best == [row.workflow for row in found.ranking if row.equal_to_best]
     assert found.time.transitions == 8360 * 20_000  # also of the finals, which are lost to the page only
-    text = Path(write_report([killed])["report"]).read_text("utf-8")
+    text = Path(write_report([killed], NETWORK)["report"]).read_text("utf-8")
     assert "This run is not finished (interrupted): 20 of 20 evaluations done so far." in text
     assert '<section id="finalists">' not in text
     assert "The finalists cannot be used" not in text
@@ -508,7 +540,7 @@ def test_a_finished_search_whose_finals_are_missing_says_so(tmp_path: Path, miss
     assert (found.state, found.finalists) == ("finished", [])
     assert found.best == found.ranking[0].workflow
     assert all(pair.half_as_long is None and pair.rival == "" for pair in found.pair_weights)
-    text = Path(write_report([lost])["report"]).read_text("utf-8")
+    text = Path(write_report([lost], NETWORK)["report"]).read_text("utf-8")
     assert found.problem in section(text, "answer")
     assert '<section id="finalists">' not in text
     assert 'id="plot-finals"' not in text
@@ -537,7 +569,7 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
     for folder in (single / "trainings").iterdir():
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
-    text = Path(write_report([single])["report"]).read_text("utf-8")
+    text = Path(write_report([single], NETWORK)["report"]).read_text("utf-8")
     assert "1 evaluations are too few to compare workflows." in text
     assert "Which priorities matter can be said after" in text
 
@@ -557,7 +589,7 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
     assert row_of(missed).mean_return is None
     lines = answer(found)
     assert "No finalist is followed as the threshold asks; there is no best one." in lines
-    text = Path(write_report([missed])["report"]).read_text("utf-8")
+    text = Path(write_report([missed], NETWORK)["report"]).read_text("utf-8")
     assert "there is no best one" in text
     assert text.count("not followed") >= len(found.ranking)
     assert section(text, "finalists").count("(NOT followed)") == 3
@@ -572,14 +604,14 @@ def test_a_damaged_event_line_is_left_out_and_counted(tmp_path: Path) -> None:
     assert found.damaged_lines == 1
     curve = next(one for one in found.trainings if one.name == "003-1")
     assert curve.updates == [1, *range(3, 51)]
-    text = Path(write_report([broken])["report"]).read_text("utf-8")
+    text = Path(write_report([broken], NETWORK)["report"]).read_text("utf-8")
     assert "1 damaged lines of its files were left out." in text
 
 
 def test_a_damaged_policy_is_named_and_the_rest_is_shown(tmp_path: Path, stored: dict[str, Any]) -> None:
     broken = unpack(tmp_path / "broken")
     (broken / "policy.safetensors").write_bytes(b"nothing")
-    text = Path(write_report([broken])["report"]).read_text("utf-8")
+    text = Path(write_report([broken], NETWORK)["report"]).read_text("utf-8")
     assert "The policy cannot be used: " in text
     assert figures_of(stored["ranking"][0]) in section(text, "ranking")
     assert figures_of(stored["finalists"][0]) in section(text, "finalists")
@@ -590,7 +622,7 @@ def test_the_page_of_a_run_that_is_under_way_says_so(tmp_path: Path) -> None:
     under_way = unpack(tmp_path / "run")
     (under_way / "result.json").unlink()
     held = Run.open_search(under_way)
-    result = write_report([under_way])
+    result = write_report([under_way], NETWORK)
     held.close()
     assert result["state"] == "running"
     assert "This run is not finished (running): 20 of 20 evaluations done so far." in Path(result["report"]).read_text(
@@ -616,7 +648,7 @@ def test_a_damaged_suggestion_does_not_change_the_answer(tmp_path: Path, stored:
     assert "The finalists cannot be used" in lost.problem  # which they are stands there
     (cut / "events.jsonl").write_text("".join(lines), "utf-8")
     spoil_json(cut / "result.json", best="user,enterprise,defender,op_host,op_server")
-    assert "result.json names user,enterprise" in Path(write_report([cut])["report"]).read_text("utf-8")
+    assert "result.json names user,enterprise" in Path(write_report([cut], NETWORK)["report"]).read_text("utf-8")
 
 
 BROKEN: list[tuple[str, str, Any]] = [
@@ -673,7 +705,7 @@ def test_a_broken_value_anywhere_is_left_out_or_refused_in_a_sentence(
         record = json.loads(path.read_text("utf-8"))
         keys = ["config", *name.split(".")] if file == "config.json" else [name]
         path.write_text(json.dumps(spoil(record, keys)), "utf-8")
-    text = Path(write_report([run_path])["report"]).read_text("utf-8")
+    text = Path(write_report([run_path], NETWORK)["report"]).read_text("utf-8")
     assert f"Best workflow: repair {stored['best'].split(',')[0]} first" in text
     assert "NaN" not in text[text.index('id="data">') : text.index("plotly.js v")]
     if file.endswith("result.json"):
@@ -685,7 +717,7 @@ def test_a_general_policy_is_not_judged_by_an_order_that_nobody_set(tmp_path: Pa
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
+    text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
     assert "A general defender: return" in text
     assert '<section id="violations">' not in text
 
@@ -733,7 +765,7 @@ def test_a_training_with_hardly_a_repair_has_shown_nothing_about_its_order(examp
     words = "nothing shown: 0.4 repairs and 9.0 idle fixes per episode; return "
     assert answer(report_data(lone))[0].startswith(f"The defender does NOT follow {order}: {words}")
     spoil_json(lone / "result.json", compliance=None, compliance_error=None, kept=None, repairs=0.0)
-    text = Path(write_report([lone])["report"]).read_text("utf-8")
+    text = Path(write_report([lone], NETWORK)["report"]).read_text("utf-8")
     assert "nothing shown: 0.0 repairs" in section(text, "answer")
     assert cells(section(text, "training"))[1][4:6] == ["", ""]
 
@@ -742,11 +774,11 @@ def test_an_empty_search_and_a_training_without_result_have_honest_pages(tmp_pat
     empty = tmp_path / "empty"
     empty.mkdir()
     shutil.copy(example / "config.json", empty / "config.json")
-    assert "No workflow has been evaluated yet." in Path(write_report([empty])["report"]).read_text("utf-8")
+    assert "No workflow has been evaluated yet." in Path(write_report([empty], NETWORK)["report"]).read_text("utf-8")
     lone = tmp_path / "lone"
     shutil.copytree(example / "trainings" / "000-0", lone)
     (lone / "result.json").unlink()
-    text = Path(write_report([lone])["report"]).read_text("utf-8")
+    text = Path(write_report([lone], NETWORK)["report"]).read_text("utf-8")
     assert "50 updates have been made; there is no result yet." in text
 
 
@@ -755,10 +787,10 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    found = gather(tmp_path / "run")
-    text = Path(write_report([tmp_path / "run"])["report"]).read_text("utf-8")
+    found = fresh_games(tmp_path / "run", report_data(tmp_path / "run"), NETWORK)
+    text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
     assert "The defender follows the order enterprise first, then user" in text
-    assert {story["red_agent"] for story in found.stories} == {"bline", "meander", "sleep"}
+    assert {story.red_agent for story in found.stories} == {"bline", "meander", "sleep"}
     assert '<section id="ranking">' not in text
 
 
@@ -807,7 +839,7 @@ def test_several_runs_stand_side_by_side(example: Path, stored: dict[str, Any], 
     names = ("workflow", "mean_return", "standard_error", "compliance")
     assert {name: getattr(row, name) for name in names} == pytest.approx({name: best[name] for name in names})
     wanted = 2.4469 * best["standard_error"]  # six degrees of freedom: three finalists, two lengths, two replicates
-    assert compared([row])["data"][0]["error_x"]["array"] == [pytest.approx(wanted, rel=1e-3)]
+    assert to_plotly(compared([row]))["data"][0]["error_x"]["array"] == [pytest.approx(wanted, rel=1e-3)]
 
 
 def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_path: Path) -> None:
@@ -819,7 +851,7 @@ def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_
     error = np.hypot(place.standard_error, abs(levels[0] - levels[1]) / 2)  # the level is not common to other runs
     assert (row.workflow, row.mean_return) == (place.workflow, place.mean_return)
     assert row.standard_error == pytest.approx(error)
-    assert compared([row])["data"][0]["error_x"]["array"] == [pytest.approx(12.706 * error, rel=1e-3)]
+    assert to_plotly(compared([row]))["data"][0]["error_x"]["array"] == [pytest.approx(12.706 * error, rel=1e-3)]
 
 
 def test_the_list_of_runs_has_the_best_finalist_of_a_search(example: Path, stored: dict[str, Any]) -> None:
@@ -844,6 +876,19 @@ def test_figures_for_papers_come_with_their_numbers(data: RunData, stored: dict[
     again = tmp_path / "again"
     write_figures(data, again)
     assert all((again / name).read_bytes() == (tmp_path / "figures" / name).read_bytes() for name in names)
+
+
+def test_the_page_and_the_papers_show_the_same_figures(data: RunData) -> None:
+    exported = [figure for figure in figures(data).values() if figure.file]
+    assert {figure.file for figure in exported} == {"ranking", "pairs", "progress", "curves"}
+    for figure in exported:
+        words = to_paper([figure], "svg").decode()
+        page = to_plotly(figure)
+        assert page["layout"]["xaxis"]["title"]["text"] in words
+        assert page["layout"]["yaxis"]["title"]["text"] in words
+        names = {trace["name"] for trace in page["data"] if page["layout"]["showlegend"]}
+        for name in [*figure.categories, *names]:
+            assert f">{name}</text>" in words, name
 
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

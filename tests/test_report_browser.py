@@ -13,7 +13,8 @@ import pytest
 from tests.conftest import CHROMIUM
 from tests.test_report import figures_of, unpack
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.report.build import gather, write_report
+from workflow_rl.report.build import fresh_games, write_report
+from workflow_rl.report.run_data import report_data
 from workflow_rl.report.story import BELIEFS
 
 pytestmark = pytest.mark.needs("playwright", "chromium")
@@ -39,7 +40,7 @@ def stored(run: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def report(run: Path) -> str:
-    return f"file://{write_report([run])['report']}"
+    return f"file://{write_report([run], load_network())['report']}"
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,8 @@ def test_the_page_draws_everything_without_an_error_or_a_request(
 def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_reach(
     opened: Watched, run: Path
 ) -> None:
-    stories, network, page = gather(run).stories, load_network(), opened.page
+    stories = [story.to_json() for story in fresh_games(run, report_data(run), load_network()).stories]
+    network, page = load_network(), opened.page
     assert page.locator("#story option").count() == len(stories)
 
     def agrees(story: dict[str, Any], step: int) -> None:
@@ -227,7 +229,7 @@ def test_a_comparison_and_an_unfinished_run_open_without_an_error(browser: Any, 
     empty.mkdir()
     shutil.copy(run / "config.json", empty / "config.json")
     for paths in ([run, lone], [lone], [empty]):
-        address = f"file://{write_report(paths, tmp_path / 'page.html')['report']}"
+        address = f"file://{write_report(paths, load_network(), tmp_path / 'page.html')['report']}"
         watched = Watched(browser, address)
         watched.page.wait_for_timeout(300)
         assert watched.complaints == []

@@ -26,7 +26,7 @@ from workflow_rl.engine.tables import compile_tables
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
-from workflow_rl.report.story import BELIEFS, SEED, Episodes, Story, judge, story_of_trace
+from workflow_rl.report.story import BELIEFS, SEED, Episodes, Story, hosts_of, judge, red_in_words, story_of_trace
 from workflow_rl.training.compliance import NO_TYPE
 
 UNIVERSAL = DATA / "universal.safetensors"
@@ -100,10 +100,11 @@ def test_the_verdicts_add_up_to_the_counts_of_compliance(episodes: Episodes) -> 
         compliance.update(fixed[actions], repaired, before)
     assert compliance.episodes["violations"].sum() > 0
     for episode in range(40):
-        story, counts = episodes.tell(episode), compliance.episodes[episode]
-        assert story.count("violation") == counts["violations"]
-        assert story.count("in order") == counts["repairs"] - counts["violations"]
-        assert story.count("idle") == counts["idle"]
+        in_order, violations, idle = episodes.tell(episode).counts
+        counts = compliance.episodes[episode]
+        assert violations == counts["violations"]
+        assert in_order == counts["repairs"] - counts["violations"]
+        assert idle == counts["idle"]
 
 
 def test_in_a_recorded_game_repairs_are_those_of_the_engine(samples: dict[str, Trace], network: Network) -> None:
@@ -111,7 +112,7 @@ def test_in_a_recorded_game_repairs_are_those_of_the_engine(samples: dict[str, T
     trace, verdicts = samples["current"], set()
     hosts = network.host_names
     for episode in range(0, trace.n_episodes, 4):
-        frames = story_of_trace(trace, episode, "current", OTHER).frames
+        frames = story_of_trace(trace, episode, network, "current", OTHER).frames
         for before, after in pairwise(frames):
             verb, _, host = after.blue.partition(" ")
             if after.fix is None:
@@ -134,8 +135,8 @@ def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episo
     assert stories["median"].total == pytest.approx(returns[20], abs=0.05)
     first = episodes.first_violation()
     assert first is not None
-    assert stories["first violation"].count("violation") > 0
-    assert all(episodes.tell(episode).count("violation") == 0 for episode in range(first))
+    assert stories["first violation"].counts[1] > 0
+    assert all(episodes.tell(episode).counts[1] == 0 for episode in range(first))
     asleep = Episodes(reference_policy("sleep"), "bline", workflow=ORDER, n_episodes=3)
     assert [story.why for story in asleep.choose()] == ["median", "best", "worst"]
 
@@ -143,7 +144,7 @@ def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episo
 def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], network: Network) -> None:
     trace = samples["current"]
     for episode in (0, 45, 80):
-        story = story_of_trace(trace, episode, "current")
+        story = story_of_trace(trace, episode, network, "current")
         assert story.red_agent == TRACE_RED_AGENTS[trace["red_agent"][episode]]
         assert [frame.level for frame in story.frames] == trace["priv"][episode].tolist()
         assert story.total == pytest.approx(trace["reward"][episode].sum(), abs=0.05)
@@ -153,11 +154,9 @@ def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], n
 
 def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace], network: Network) -> None:
     """Every recorded step in words, levels and decoys, from the recording and from the engine's state."""
-    from workflow_rl.report.story import _picture, _red_in_words
-
     trace = samples["current"].take([0, 20, 45, 60, 80])
     replayer, tables = Replayer(trace, network), compile_tables(network, "current")
-    told = [story_of_trace(trace, episode, "current") for episode in range(5)]
+    told = [story_of_trace(trace, episode, network, "current") for episode in range(5)]
     states, rewards = allocate(5), np.zeros(5)
     from workflow_rl.engine.network import RED_AGENTS
 
@@ -167,11 +166,11 @@ def test_the_engine_and_a_recording_tell_the_same_story(samples: dict[str, Trace
     for step in range(100):
         step_envs_with(states, tables, replayer.actions[:, step], replayer.draws[:, step], rewards)
         for episode, story in enumerate(told):
-            frame, picture = story.frames[step], _picture(network, states[episode])
-            assert frame.red == _red_in_words(network, states[episode])
+            frame, hosts = story.frames[step], hosts_of(network, states[episode])
+            assert frame.red == red_in_words(network, states[episode])
             for name in ("level", "belief", "activity"):
-                assert getattr(frame, name) == picture[name], (name, step)
-            assert [sorted(names) for names in frame.decoys] == [sorted(names) for names in picture["decoys"]]
+                assert getattr(frame, name) == getattr(hosts, name), (name, step)
+            assert [sorted(names) for names in frame.decoys] == [sorted(names) for names in hosts.decoys]
 
 
 # ---------------------------------------------------------------------------------------------------- in the terminal

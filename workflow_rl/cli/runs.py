@@ -34,9 +34,10 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Writes one HTML file about a run: the answer, figures, and episodes to replay. It works without a network."""
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.report.build import write_report
 
-    result = write_report(runs, output, figures)
+    result = write_report(runs, load_network(), output, figures)
     size = Path(result["report"]).stat().st_size / 1e6
     words = f"{result['report']}: {size:.1f} MB, to be opened in any browser."
     words += f"\n{result['figures']}: {len(result['files'])} files." if "figures" in result else ""

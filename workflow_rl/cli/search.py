@@ -80,11 +80,12 @@ def search_and_report(
 
 def _with_report(result: SearchResult) -> SearchResult:
     """Writes the report; a failure to do so must not hide the result."""
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.report.build import write_report
 
     say("writing the report")
     try:
-        return replace(result, report=write_report([Path(result.run)])["report"])
+        return replace(result, report=write_report([Path(result.run)], load_network())["report"])
     except Exception as error:
         say(f"There is no report: {error or type(error).__name__}")
         return result

@@ -20,7 +20,7 @@ from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, VERDICTS, Frame, Story
 from workflow_rl.training.compliance import VIOLATION
 
-MARKS = ("·", "u", "P")  # true access: none, user, privileged; told apart by letter as well as by colour
+MARKS = ("·", "u", "P")  # true access: none, user, privileged; the letter repeats what the colour says
 STYLES = ("dim", "yellow", "bold red")
 SUSPICIONS = (" ", "?", "u", "P")  # belief: clean, unknown, user, privileged
 HELP = "space: pause or go on   left, right: a step   home, end: to the start, the end   q: leave"
@@ -50,7 +50,7 @@ def summary(story: Story) -> str:
     """How it ended."""
     words = f"Return {story.total:.1f} after {story.n_steps} steps."
     if story.workflow:
-        repairs, violations, idle = (story.count(name) for name in VERDICTS.values())
+        repairs, violations, idle = story.counts
         words += f" Repairs: {repairs} in order, {violations} not; idle fixes: {idle}."
     return words
 
@@ -125,7 +125,7 @@ def watch(story: Story, console: Console, steps_per_s: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits for a key so many seconds and returns its name, or an empty string."""
+    """A function that waits some seconds for a key and returns its name, or an empty string."""
     import termios
     import tty
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.engine.network import RED_AGENTS
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.config import config_to_json, opponent_words
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.errors import UserError
-from workflow_rl.report.answer import findings_in_words, in_words
+from workflow_rl.report.answer import (
+    FINALIST_COLUMNS,
+    OBEDIENCE_COLUMNS,
+    finalist_rows,
+    findings_in_words,
+    in_words,
+    obedience_cells,
+)
 from workflow_rl.report.compare import comparison
+from workflow_rl.report.figures import figures, write_figures
+from workflow_rl.report.page import arrows, render, with_error
 from workflow_rl.report.run_data import report_data
 from workflow_rl.report.run_types import RunData
-from workflow_rl.report.sections import page
-from workflow_rl.report.story import SEED, Episodes
+from workflow_rl.report.story import SEED, Episodes, Story
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
 from workflow_rl.training.compliance import NOTHING, Obedience
 from workflow_rl.training.events import WorkflowResult
@@ -23,7 +32,19 @@ EPISODES = 500  # fresh games per red agent of the evaluation table
 MARK = b'content="workflow_rl report"'
 
 
-def write_report(paths: list[Path], target: Path | None = None, figures: Path | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Games:
+    """Fresh games of a run's policy."""
+
+    n_episodes: int = 0  # of the evaluation, per red agent
+    evaluation: Mapping[str, Any] | None = None
+    stories: Sequence[Story] = ()
+    problem: str = ""  # why the policy cannot play
+
+
+def write_report(
+    paths: list[Path], network: Network, target: Path | None = None, figures: Path | None = None
+) -> dict[str, Any]:
     """Writes the page of a run, or one that compares several, and figures if a folder for them is given.
 
     The page is report.html in the run's directory, or comparison.html beside the first run.
@@ -33,17 +54,16 @@ def write_report(paths: list[Path], target: Path | None = None, figures: Path | 
             raise UserError("figures are made of one run at a time.")
         target = target or paths[0].absolute().parent / "comparison.html"
         _check_target(target)
-        found = {str(path): _first(answer(report_data(path))) for path in paths}
-        return {"report": _write(target, comparison(paths, found)), "runs": [str(path) for path in paths]}
+        found = {str(path): next(filter(str.strip, answer(report_data(path)))) for path in paths}
+        return {"report": _write(target, comparison(paths, found, network)), "runs": [str(path) for path in paths]}
     (path,) = paths
     read_about(path)  # a run at all?
     target = target or path / "report.html"
     _check_target(target)
-    data = gather(path)
-    result: dict[str, Any] = {"report": _write(target, page(data, answer(data))), "run": str(path), "state": data.state}
+    data = report_data(path)
+    text = run_page(data, fresh_games(path, data, network), answer(data), network)
+    result: dict[str, Any] = {"report": _write(target, text), "run": str(path), "state": data.state}
     if figures is not None:
-        from workflow_rl.report.paper import write_figures
-
         result |= {"figures": str(figures), "files": write_figures(data, figures)}
     return result
 
@@ -64,39 +84,66 @@ def _write(target: Path, text: str) -> str:
     return str(target)
 
 
-def _first(lines: list[str]) -> str:
-    return next(line for line in lines if line.strip())
-
-
-def gather(path: Path) -> RunData:
-    """The data of a run, with fresh games of its policy: an evaluation table, and episodes to look at."""
-    data = report_data(path)
+def fresh_games(path: Path, data: RunData, network: Network) -> Games:
+    """Games of the run's policy: an evaluation against each red agent, and episodes to replay."""
     policy = best_policy(path, data)
-    if policy is None:
-        return data
     try:
-        evaluation, stories = _fresh_games(policy)
-        return replace(data, evaluation=evaluation, stories=stories)
+        return _play(policy, network) if policy else Games()
     except UserError as error:
-        return replace(data, problem=f"{data.problem} The policy cannot be used: {error}".strip())
+        return Games(problem=f"The policy cannot be used: {error}")
 
 
-def _fresh_games(policy: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """An evaluation of the policy against each red agent, and episodes to look at."""
+def _play(policy: Path, network: Network) -> Games:
     from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file, policy_of
     from workflow_rl.training.policy_file import load_policy
 
-    file = load_policy(policy)
-    workflow = file.workflow
-    fresh = challenge_games(load_network(), ",".join(RED_AGENTS), file.edition, EPISODES, SEED, False, file.takeover)
+    file = load_policy(policy, network)
+    fresh = challenge_games(network, ",".join(RED_AGENTS), file.edition, EPISODES, SEED, False, file.takeover)
     table = evaluate_policy_file(policy, "", fresh)
-    stories: list[dict[str, Any]] = []
+    stories: list[Story] = []
     if not file.universal:
-        act = policy_of(policy, "", file.edition)
+        act = policy_of(policy, "", file.edition, network)
         for red in RED_AGENTS:
-            episodes = Episodes(act, red, file.edition, workflow, takeover=file.takeover)
-            stories += [story.to_json() for story in episodes.choose()]
-    return table | {"episodes": EPISODES}, stories
+            stories += Episodes(act, red, file.edition, file.workflow, takeover=file.takeover).choose()
+    return Games(EPISODES, table, stories)
+
+
+def run_page(data: RunData, games: Games, answer: Sequence[str], network: Network) -> str:
+    """The page of one run; ``answer`` is what the run found, in words."""
+    what = "Search for the best workflow" if data.kind == "search" else "Training"
+    opponent = opponent_words(data.train.red_agent, data.train.takeover)
+    return render(
+        "run.html",
+        network,
+        figures(data),
+        games.stories,
+        title=f"{what} against {opponent}, {data.train.edition} edition",
+        data=data,
+        games=games,
+        answer=[line for line in answer if line.strip()] or ["Nothing has been evaluated yet."],
+        priorities=arrows(data.pair_weights, data.best, len(data.evaluations)),
+        finalists=finalist_rows(data.finalists),
+        finalist_columns=FINALIST_COLUMNS,
+        evaluation=_evaluation(games.evaluation) if games.evaluation else [],
+        settings=_settings(data),
+    )
+
+
+def _settings(data: RunData) -> dict[str, Any]:
+    """All settings of a search and of its trainings, or of a training."""
+    config = config_to_json(data.config)
+    return {name: value for name, value in config.items() if name != "train"} | config_to_json(data.train)
+
+
+def _evaluation(found: Mapping[str, Any]) -> list[list[str]]:
+    """The evaluation as a table, headings first: a row per red agent, a column per length of the games."""
+    cells, obedience = found["cells"], found.get("obedience", {})
+    lengths = next(iter(cells.values()))
+    rows = [["red agent", *(f"{length} steps" for length in lengths), *(OBEDIENCE_COLUMNS if obedience else [])]]
+    for red, own in cells.items():
+        returns = [with_error(cell["mean"], cell["standard_error"]) for cell in own.values()]
+        rows.append([red, *returns, *(obedience_cells(obedience[red]) if obedience else [])])
+    return rows
 
 
 def best_policy(path: Path, data: RunData) -> Path | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_rl.config import opponent_words
-from workflow_rl.report.answer import decimals
-from workflow_rl.report.figures import GREY, PALETTE, Figure
+from workflow_rl.engine.network import Network
+from workflow_rl.report.drawing import PALETTE, Figure, Series
 from workflow_rl.report.listing import compare_runs
-from workflow_rl.report.page import compose, escape, plot, table
+from workflow_rl.report.page import render
 from workflow_rl.report.run_data import report_data
 from workflow_rl.search.findings import FinalistRow
 
@@ -32,17 +32,14 @@ class ComparedRow:
     compliance: float | None = None
 
 
-def comparison(paths: list[Path], answers: dict[str, str]) -> str:
-    """The page; ``answers`` is the answer of each run in words."""
+def comparison(paths: list[Path], answers: dict[str, str], network: Network) -> str:
+    """The page; ``answers`` are what each run found, in words."""
     rows = [row_of(path) for path in paths]
-    figure = {"compared": compared(rows)} if any(row.mean_return is not None for row in rows) else {}
-    found = "".join(f"<p><strong>{escape(run)}</strong>: {escape(words)}</p>" for run, words in answers.items())
-    sections = [
-        ("compared", "Side by side", (plot("compared") if figure else "") + _table(rows)),
-        ("answers", "What each found", found),
-        ("differences", "Settings that differ", _settings(paths)),
-    ]
-    return compose(f"{len(paths)} runs compared", sections, {"figures": figure, "stories": []})
+    drawn = {"compared": compared(rows)} if any(row.mean_return is not None for row in rows) else {}
+    differ = compare_runs(paths).settings_that_differ
+    return render(
+        "comparison.html", network, drawn, rows=rows, answers=answers, differ=differ, paths=list(map(str, paths))
+    )
 
 
 def row_of(path: Path) -> ComparedRow:
@@ -64,33 +61,16 @@ def row_of(path: Path) -> ComparedRow:
 def compared(rows: list[ComparedRow]) -> Figure:
     """Returns of the runs with intervals."""
     known = [row for row in rows if row.mean_return is not None][::-1]
-    trace = {
-        "type": "scatter", "mode": "markers",
-        "x": [row.mean_return for row in known], "y": [row.run for row in known],
-        "error_x": {"type": "data", "array": [row.interval for row in known]},
-        "marker": {"size": 10, "color": [PALETTE[i % len(PALETTE)] for i in range(len(known))] or GREY},
-        "hovertemplate": "%{y}<br>%{x:.2f}<extra></extra>",
-    }  # fmt: skip
-    layout = {
-        "xaxis": {"title": {"text": "return, 95 % interval"}},
-        "yaxis": {"automargin": True},
-        "height": 130 + 40 * len(known),
-    }
-    return {"data": [trace], "layout": layout}
-
-
-def _table(rows: list[ComparedRow]) -> str:
-    cells = []
-    for row in rows:
-        figure = "" if row.mean_return is None else f"{row.mean_return:.2f} ± {row.standard_error:.2f}"
-        about = [row.run, row.kind, row.state, row.red_agent, row.edition, row.workflow or "none"]
-        cells.append([*about, figure, decimals(row.compliance, 3), f"{row.transitions_per_s:,.0f}"])
-    columns = ["run", "kind", "state", "red agent", "edition", "workflow", "return", "compliance", "transitions/s"]
-    return table("Results; of a search those of its best workflow", columns, cells)
-
-
-def _settings(paths: list[Path]) -> str:
-    differ = compare_runs(paths).settings_that_differ
-    if not differ:
-        return "<p>The runs have the same settings.</p>"
-    return table("Settings", ["setting", *map(str, paths)], [[name, *values] for name, values in differ.items()])
+    names = [row.run for row in known]
+    series = Series(
+        "", [row.mean_return for row in known], names, [PALETTE[i % len(PALETTE)] for i in range(len(known))],
+        errors=[row.interval for row in known], hover="%{y}<br>%{x:.2f}",
+    )  # fmt: skip
+    return Figure(
+        "Return of each run with its 95 % interval: of a search by the replicates of its best finalist, or with the "
+        "error of its level; of one training the error of its evaluation alone.",
+        [series],
+        x_label="return, 95 % interval",
+        categories=list(dict.fromkeys(names)),
+        height=130 + 40 * len(known),
+    )

@@ -13,7 +13,7 @@
     setTheme(root.dataset.theme === "dark" ? "light" : "dark");
   });
 
-  // ---- figures, each drawn when it comes into sight
+  // ---- figures, each drawn when it is scrolled into view
   var drawn = {};
   function draw(name) {
     var place = document.getElementById("plot-" + name);

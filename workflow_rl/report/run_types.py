@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -83,8 +82,6 @@ class RunData(Findings):
     evaluations: list[EvaluationRow] = field(default_factory=list)
     predictions: list[Prediction] = field(default_factory=list)
     quantile: float = 1.96  # errors that make a 95 % interval; of a search Student's, for few replicates
-    evaluation: dict[str, Any] | None = None  # JSON for the page: the run's policy on fresh games
-    stories: list[dict[str, Any]] = field(default_factory=list)  # JSON for the page: episodes
 
     @property
     def train(self) -> TrainConfig:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from workflow_rl.engine import state as outcomes
 from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, RED_AGENTS, Network
-from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import (
-    DECOY_ANSWERED,
-    FAILED,
-    NO_OPTION,
-    NOT_EXPLOITABLE,
-    NOTHING_THERE,
-    SESSION,
-    SUCCEEDED,
-    UNROUTABLE,
-)
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv
@@ -32,32 +23,39 @@ from workflow_rl.training.compliance import (
     NO_TYPE,
     NOT_A_FIX,
     VIOLATION,
+    Compliance,
     due_type,
     judge_fix,
     type_masks,
 )
 from workflow_rl.training.workflow import Workflow
 
-N_EPISODES = 200  # games of which the median, best and worst one are told, in a report and by ``watch`` alike ...
-SEED = 77  # ... that neither a training nor its evaluation has seen
+N_EPISODES = 200  # games of which a report and ``watch`` show the median, the best and the worst ...
+SEED = 77  # ... which neither a training nor its evaluation plays
+N_STEPS = 100  # of an episode
 VERDICTS = {IN_ORDER: "in order", VIOLATION: "violation", IDLE: "idle"}
 LEVELS = ("none", "user", "privileged")
 BELIEFS = ("clean", "unknown", "user", "privileged")  # by the two bits of the observation, the first one low
 ACTIVITIES = ("none", "scan", "?", "exploit")
 
-_RESULTS = {
-    SESSION: "gets in",
-    DECOY_ANSWERED: "runs into a decoy",
-    NOTHING_THERE: "finds nothing to attack",
-    UNROUTABLE: "cannot reach it",
-    NOT_EXPLOITABLE: "fails",
-    NO_OPTION: "knows no way in",
+VERBS = {
+    "DiscoverNetworkServices": "scans",
+    "PrivilegeEscalate": "escalates on",
+    "Impact": "stops the operational service on",
+}
+RESULTS = {
+    outcomes.SESSION: "gets in",
+    outcomes.DECOY_ANSWERED: "runs into a decoy",
+    outcomes.NOTHING_THERE: "finds nothing to attack",
+    outcomes.UNROUTABLE: "cannot reach it",
+    outcomes.NOT_EXPLOITABLE: "fails",
+    outcomes.NO_OPTION: "knows no way in",
 }
 
 
 @dataclass(frozen=True)
 class Fix:
-    """How a Remove or Restore was judged; ``due`` is the unit type of highest priority that was compromised."""
+    """How a Remove or Restore was judged; ``due`` is the compromised unit type of highest priority."""
 
     unit_type: str
     verdict: str  # see VERDICTS
@@ -65,20 +63,26 @@ class Fix:
 
 
 @dataclass(frozen=True)
-class Frame:
-    """One step; step 0 is the takeover. Lists have one entry per host; all but ``fix`` describe what came after it."""
+class Hosts:
+    """What is true of each host, and what blue believes of it; lists have one entry per host."""
+
+    level: list[int]  # true access of red, see LEVELS
+    belief: list[int]  # see BELIEFS
+    activity: list[int]  # what blue saw in the step, see ACTIVITIES
+    decoys: list[list[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame(Hosts):
+    """One step; step 0 is the takeover. The hosts are those after the step, ``fix`` is judged by those before it."""
 
     step: int
     blue: str
     red: str
-    level: list[int]  # true access of red, see LEVELS
-    belief: list[int]  # see BELIEFS
-    activity: list[int]  # what blue saw in this step, see ACTIVITIES
-    decoys: list[list[str]]
     service_down: bool
-    reward: float
-    total: float
-    fix: Fix | None
+    reward: float = 0.0
+    total: float = 0.0
+    fix: Fix | None = None
     reason: str = ""  # why blue acted so, if it can tell
 
 
@@ -102,9 +106,11 @@ class Story:
         """Steps that blue played."""
         return self.frames[-1].step
 
-    def count(self, verdict: str) -> int:
-        """Number of fixes that were judged so."""
-        return sum(frame.fix is not None and frame.fix.verdict == verdict for frame in self.frames)
+    @property
+    def counts(self) -> list[int]:
+        """Number of fixes with each verdict, in the order of VERDICTS."""
+        verdicts = [frame.fix.verdict for frame in self.frames if frame.fix]
+        return [verdicts.count(verdict) for verdict in VERDICTS.values()]
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -112,17 +118,16 @@ class Story:
 
 
 class Episodes:
-    """Many episodes of one policy against one red agent, played side by side and kept as they went.
+    """Many episodes of one policy against one red agent, played side by side and recorded.
 
     Args:
         act: blue.
         red_agent: the opponent.
         edition: the rules.
-        workflow: by which fixes are judged; empty: not at all.
-        n_episodes: how many.
-        max_steps: how long.
+        workflow: the order by which fixes are judged; empty: none.
+        n_episodes: number of episodes.
         seed: of the games and of blue's own chance.
-        takeover: steps that red plays before.
+        takeover: steps that red plays before blue.
     """
 
     def __init__(
@@ -132,28 +137,27 @@ class Episodes:
         edition: str = "current",
         workflow: str = "",
         n_episodes: int = N_EPISODES,
-        max_steps: int = 100,
         seed: int = SEED,
         takeover: str = "0",
     ) -> None:
-        if n_episodes < 1 or max_steps < 1:
-            raise UserError(f"episodes and steps must be at least 1, not {n_episodes} and {max_steps}.")
+        if n_episodes < 1:
+            raise UserError(f"there must be at least 1 episode, not {n_episodes}.")
         self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
         plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
         envs = with_view(plain, view_of(act))
-        explain = getattr(act, "explain", None)
-        self.network = envs.network
-        seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent), 5]).generate_state(n_episodes, np.uint64)
+        self.network, explain, red = envs.network, getattr(act, "explain", None), RED_AGENTS.index(red_agent)
+        seeds = np.random.SeedSequence([seed, red, 5]).generate_state(n_episodes, np.uint64)
+        generator = np.random.default_rng([seed, red, 6])
         self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
         self.start: np.ndarray = envs.snapshot()
-        generator = np.random.default_rng([seed, RED_AGENTS.index(red_agent), 6])
-        self.states: list[np.ndarray] = []  # after each step, (n_episodes,)
+        # Of each step an array with one row per episode:
+        self.states: list[np.ndarray] = []  # after it
         self.actions: list[np.ndarray] = []
         self.rewards: list[np.ndarray] = []
-        self.before: list[np.ndarray] = []  # compromised before each step, (n_episodes, n_hosts)
-        self.repaired: list[np.ndarray] = []  # unit type that was repaired in it, or NO_TYPE; (n_episodes,)
-        self.reasons: list[list[str]] = []  # why blue did so, where it can tell
-        for _ in range(max_steps):
+        self.before: list[np.ndarray] = []  # hosts compromised before it, (n_episodes, n_hosts)
+        self.repaired: list[np.ndarray] = []  # unit type that was repaired in it, or NO_TYPE
+        self.reasons: list[list[str]] = []  # why blue acted so, where it can tell
+        for _ in range(N_STEPS):
             packed = envs.packed_observations
             actions = act(packed, generator)
             self.reasons.append(explain(packed) if explain else [""] * n_episodes)
@@ -170,18 +174,19 @@ class Episodes:
         frames, total = self._takeover(episode), 0.0
         for step, states in enumerate(self.states):
             state, action = states[episode], int(self.actions[step][episode])
-            total += float(self.rewards[step][episode])
+            reward, repaired = float(self.rewards[step][episode]), int(self.repaired[step][episode])
+            total += reward
             frames.append(
                 Frame(
                     step=step + 1,
                     blue=self.network.action_name(action),
-                    red=_red_in_words(self.network, state),
+                    red=red_in_words(self.network, state),
                     service_down=bool(state["service_down"]),
-                    reward=round(float(self.rewards[step][episode]), 1),
+                    reward=round(reward, 1),
                     total=round(total, 1),
-                    fix=self._judge(step, episode),
+                    fix=judge(self.network, self.workflow, action, self.before[step][episode], repaired),
                     reason=self.reasons[step][episode],
-                    **_picture(self.network, state),
+                    **vars(hosts_of(self.network, state)),
                 )
             )
         return Story(why, self.red_agent, self.edition, self.workflow, frames)
@@ -191,18 +196,8 @@ class Episodes:
         steps, state = int(self.takeovers[episode]), self.start[episode]
         if not steps:
             return []
-        return [
-            Frame(
-                step=0,
-                blue=f"takes over after {steps} steps",
-                red=held_in_words(self.network, state),
-                service_down=bool(state["service_down"]),
-                reward=0.0,
-                total=0.0,
-                fix=None,
-                **_picture(self.network, state),
-            )
-        ]
+        blue, red, down = f"takes over after {steps} steps", held_in_words(self.network, state), state["service_down"]
+        return [Frame(step=0, blue=blue, red=red, service_down=bool(down), **vars(hosts_of(self.network, state)))]
 
     def choose(self) -> list[Story]:
         """The median, the best and the worst episode by return, and the first one with a violation, if there is one."""
@@ -213,66 +208,58 @@ class Episodes:
         return stories + ([self.tell(first, "first violation")] if first is not None else [])
 
     def first_violation(self) -> int | None:
-        """The first episode in which the workflow is not followed at some step."""
-        for episode in range(len(self.returns)):
-            for step in np.flatnonzero([repaired[episode] != NO_TYPE for repaired in self.repaired]):
-                found = self._judge(int(step), episode)
-                if found is not None and found.verdict == VERDICTS[VIOLATION]:
-                    return episode
-        return None
-
-    def _judge(self, step: int, episode: int) -> Fix | None:
-        action, repaired = int(self.actions[step][episode]), int(self.repaired[step][episode])
-        return judge(self.network, self.workflow, action, self.before[step][episode], repaired)
+        """The first episode in which the workflow is violated; None if there is none."""
+        if not self.workflow:
+            return None
+        orders = np.tile(Workflow.parse(self.workflow).indices(), (len(self.returns), 1))
+        compliance, fixed = Compliance(self.network, orders), fixed_unit_types(self.network)
+        for actions, repaired, before in zip(self.actions, self.repaired, self.before, strict=True):
+            compliance.update(fixed[actions], repaired, before)
+        return next(iter(np.flatnonzero(compliance.episodes["violations"]).tolist()), None)
 
 
 def judge(network: Network, workflow: str, action: int, before: np.ndarray, repaired: int) -> Fix | None:
     """How an action is judged by a workflow; None if it is no fix or there is no workflow.
 
     Args:
-        network: names and numbers of the challenge.
+        network: hosts, unit types and actions.
         workflow: the order; empty: none.
         action: blue's.
         before: hosts compromised before the step; (n_hosts,) bool.
         repaired: unit type that the action repaired, or NO_TYPE.
     """
-    fixed = int(fixed_unit_types(network)[action])
-    if not workflow or fixed == NO_TYPE:
+    if not workflow:
         return None
-    compromised = int(before @ (1 << np.arange(len(before))))
+    fixed, compromised = int(fixed_unit_types(network)[action]), int(before @ (1 << np.arange(len(before))))
     due = due_type(Workflow.parse(workflow).indices(), type_masks(network), compromised)
     kind = judge_fix(fixed, repaired, due)
-    assert kind != NOT_A_FIX
+    if kind == NOT_A_FIX:
+        return None
     return Fix(network.unit_types[fixed], VERDICTS[kind], network.unit_types[due] if due != NO_TYPE else "")
 
 
-def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "") -> Story:
+def story_of_trace(trace: Trace, episode: int, network: Network, edition: str, workflow: str = "") -> Story:
     """A recorded game of genuine CybORG."""
     if not 0 <= episode < trace.n_episodes:
         raise UserError(f"episode {episode} is not in {trace.path}; it has 0 to {trace.n_episodes - 1}.")
-    network = load_network()
     frames, total = [], 0.0
-    fixed = fixed_unit_types(network)
-    before = np.zeros(len(network.hosts), bool)
-    tables = compile_tables(network, edition or "current")
-    freed = Replayer(trace, network).repaired(tables)[episode] if workflow else np.zeros(trace.max_steps, np.int16)
-    foothold = network.host_names.index(network.red.foothold)
+    fixed, before, freed = fixed_unit_types(network), np.zeros(len(network.hosts), bool), np.zeros(trace.max_steps)
+    if workflow:
+        freed = Replayer(trace, network).repaired(compile_tables(network, edition or "current"))[episode]
     for step in range(int(trace["n_steps"][episode])):
         row = {name: trace[name][episode, step] for name in trace.arrays if trace[name].ndim > 1 and name != "obs0"}
         action, total = int(row["blue_action"]), total + float(row["reward"])
-        bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(network.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
         exploit = TRACE_EXPLOITS[row["exploit"]] if row["exploit"] >= 0 else ""
-        red = (int(row["red_action"]), int(row["red_target"]), int(row["red_success"]), exploit)
-        names = [[name for bit, name in enumerate(TRACE_DECOYS) if mask >> bit & 1] for mask in row["decoys"].tolist()]
+        bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(network.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
         frames.append(
             Frame(
                 step=step + 1,
                 blue=network.action_name(action),
-                red=_words(network, *red, int(row["exploit_result"]), int(row["detect"])),
+                red=_words(network, row, exploit, int(row["detect"])),
                 level=row["priv"].astype(int).tolist(),
                 belief=(bits[:, 2] + 2 * bits[:, 3]).tolist(),
                 activity=(bits[:, 0] + 2 * bits[:, 1]).tolist(),
-                decoys=names,
+                decoys=[_members(TRACE_DECOYS, mask) for mask in row["decoys"].tolist()],
                 service_down=not row["ot_running"],
                 reward=round(float(row["reward"]), 1),
                 total=round(total, 1),
@@ -280,13 +267,12 @@ def story_of_trace(trace: Trace, episode: int, edition: str, workflow: str = "")
             )
         )
         before = row["priv"] > 0
-        before[foothold] = False
     red_agent = TRACE_RED_AGENTS[int(trace["red_agent"][episode])]
     return Story(f"episode {episode} of {trace.path}", red_agent, edition, workflow, frames)
 
 
 def held_in_words(network: Network, state: Any) -> str:
-    """What red holds and what that costs per step, by unit type, the dearest first."""
+    """The unit types that red holds, each with its cost per step, the most expensive first."""
     privileged, user = int(state["privileged"]), int(state["traced"]) | int(state["untraced"])
     cost: dict[str, float] = {}
     for number, host in enumerate(network.hosts):
@@ -301,51 +287,45 @@ def held_in_words(network: Network, state: Any) -> str:
     return f"holds, with the cost per step: {', '.join(words)}"
 
 
-def _picture(network: Network, state: Any) -> dict[str, Any]:
-    """Levels, beliefs, activity and decoys of each host."""
+def hosts_of(network: Network, state: Any) -> Hosts:
+    """The hosts in a state of the engine."""
     n = len(network.hosts)
     hosts = np.arange(n)
     privileged = int(state["privileged"]) >> hosts & 1
     user = (int(state["traced"]) | int(state["untraced"])) >> hosts & 1
-    packed = int(state["observation"])
-    return {
-        "level": np.where(privileged, 2, user).tolist(),
-        "belief": [packed >> (BITS_PER_HOST * host + 2) & 3 for host in range(n)],
-        "activity": [packed >> (BITS_PER_HOST * host) & 3 for host in range(n)],
-        "decoys": [
-            [decoy.name for bit, decoy in enumerate(network.decoys) if int(mask) >> bit & 1]
-            for mask in state["decoys"][:n]
-        ],
-    }
+    packed, names = int(state["observation"]), [decoy.name for decoy in network.decoys]
+    return Hosts(
+        level=np.where(privileged, 2, user).tolist(),
+        belief=[packed >> (BITS_PER_HOST * host + 2) & 3 for host in range(n)],
+        activity=[packed >> (BITS_PER_HOST * host) & 3 for host in range(n)],
+        decoys=[_members(names, int(mask)) for mask in state["decoys"][:n]],
+    )
 
 
-def _red_in_words(network: Network, state: Any) -> str:
+def _members(names: Sequence[str], mask: int) -> list[str]:
+    """Names whose bits are set."""
+    return [name for bit, name in enumerate(names) if mask >> bit & 1]
+
+
+def red_in_words(network: Network, state: Any) -> str:
+    """Red's last move in a state of the engine."""
     exploit = network.exploits[state["exploit"]].name if state["exploit"] >= 0 else ""
-    move = (int(state["red_action"]), int(state["red_target"]), int(state["red_success"]), exploit)
-    return _words(network, *move, int(state["exploit_result"]), int(state["detected"]))
+    return _words(network, state, exploit, int(state["detected"]))
 
 
-def _words(network: Network, action: int, target: int, success: int, exploit: str, result: int, detected: int) -> str:
-    """Red's move as a sentence without its subject."""
+def _words(network: Network, move: Any, exploit: str, detected: int) -> str:
+    """Red's move as a sentence without its subject; ``move`` is a state of the engine or a row of a recording."""
+    action, target = int(move["red_action"]), int(move["red_target"])
     if action >= len(RED_ACTIONS):
         return "does nothing that is allowed"
     name = RED_ACTIONS[action]
     if name == "Sleep":
         return "sleeps"
     if name == "DiscoverRemoteSystems":
-        return f"sweeps the {network.subnet_names[target]} subnet" + _failed(success)
-    host = network.host_names[target]
-    if name == "DiscoverNetworkServices":
-        return f"scans {host}" + _failed(success)
-    if name == "PrivilegeEscalate":
-        return f"escalates on {host}" + _failed(success)
-    if name == "Impact":
-        return f"stops the operational service on {host}" + _failed(success)
-    way = f" with {exploit}" if exploit else ""
-    unseen = " unseen" if detected == 0 else ""
-    return f"attacks {host}{way}: {_RESULTS[result]}{unseen}"
-
-
-def _failed(success: int) -> str:
-    assert success in (FAILED, SUCCEEDED, 2)
-    return "" if success == SUCCEEDED else ": in vain"
+        what = f"sweeps the {network.subnet_names[target]} subnet"
+    elif name in VERBS:
+        what = f"{VERBS[name]} {network.host_names[target]}"
+    else:
+        way, unseen = f" with {exploit}" if exploit else "", "" if detected else " unseen"
+        return f"attacks {network.host_names[target]}{way}: {RESULTS[int(move['exploit_result'])]}{unseen}"
+    return what if move["red_success"] == outcomes.SUCCEEDED else f"{what}: in vain"

@@ -1,0 +1,160 @@
+"""What a figure is, and how it is drawn: by plotly on the page, by matplotlib in a paper (extra: figures)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from workflow_rl.errors import MissingExtraError
+
+# Okabe and Ito's colours, which colour-blind readers can distinguish; symbols and letters repeat what they say.
+BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
+GREY = "#8a929c"
+MARKERS = {"circle": "o", "x": "x", "triangle-up-open": "^", "line-ew-open": "_"}  # plotly's and matplotlib's names
+WIDTHS = {"line": 0.7, "steps": 1.5}  # on paper, in points
+
+
+@dataclass(frozen=True)
+class Series:
+    """Marks that share a name and a style."""
+
+    name: str  # in the legend; empty: not listed
+    x: Sequence[Any]
+    y: Sequence[Any]
+    colour: str | Sequence[str] = BLUE
+    kind: Literal["points", "bars", "line", "steps", "grid"] = "points"
+    symbol: str = "circle"  # plotly's name of it
+    size: int = 9
+    errors: Sequence[float] | None = None  # along x if the figure has categories, else along y
+    scale: Sequence[Any] = ()  # numbers shown by a colour scale instead of ``colour``; of a grid its rows
+    texts: Sequence[Any] = ()  # one per mark
+    written: bool = False  # texts stand beside their marks, not only under the pointer
+    hover: str = ""  # plotly's template of the words under the pointer
+    extra: Sequence[Sequence[Any]] = ()  # further values for ``hover``
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its marks and axes, its caption, its size on the page and on paper."""
+
+    caption: str
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    categories: Sequence[str] = ()  # names along y, from the bottom
+    steps: int = 0  # whole numbers along x, if it counts something
+    height: int = 400  # pixels
+    file: str = ""  # exported under this name, together with the others that have it; empty: not exported
+    inches: float = 3.2  # height in that file
+
+    @property
+    def has_legend(self) -> bool:
+        """Do its marks have names, and not too many?"""
+        return 0 < len({series.name for series in self.series} - {""}) <= len(PALETTE)
+
+
+def to_plotly(figure: Figure) -> dict[str, Any]:
+    """A figure as plotly's plain dictionary of data and layout; the library is not needed to make it."""
+    names = [series.name for series in figure.series]
+    data = [
+        _trace(series, bool(figure.categories), names.index(series.name) == number)
+        for number, series in enumerate(figure.series)
+    ]
+    x: dict[str, Any] = {"title": {"text": figure.x_label}}
+    y: dict[str, Any] = {"title": {"text": figure.y_label}}
+    if 0 < figure.steps <= 25:
+        x["dtick"] = 1
+    if figure.categories:
+        y |= {"categoryorder": "array", "categoryarray": figure.categories, "tickfont": {"size": 10}}
+    elif any(series.kind == "grid" for series in figure.series):
+        y["autorange"] = "reversed"
+    elif not figure.x_label:  # places without units
+        x = {"showticklabels": False, "zeroline": False, "showgrid": False}
+        y = x | {"scaleanchor": "x"}
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+    layout = {"xaxis": x, "yaxis": y, "height": figure.height, "showlegend": figure.has_legend, "legend": legend}
+    return {"data": data, "layout": layout}
+
+
+def _trace(series: Series, has_categories: bool, first: bool) -> dict[str, Any]:
+    """A series as a trace; ``first``: of those with its name."""
+    trace: dict[str, Any] = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y}
+    if series.errors is not None:
+        bars = {"type": "data", "array": series.errors, "thickness": 1.5}
+        trace["error_x" if has_categories else "error_y"] = bars
+    trace |= {"text": series.texts} if series.texts else {}
+    trace |= {"customdata": series.extra} if series.extra else {}
+    trace |= {"hovertemplate": f"{series.hover}<extra></extra>"} if series.hover else {}
+    colours = {"colorscale": "Cividis", "colorbar": {"thickness": 12}}
+    if series.kind == "grid":
+        return trace | colours | {"type": "heatmap", "z": series.scale, "reversescale": True, "texttemplate": "%{text}"}
+    if series.kind == "bars":
+        return trace | {"type": "bar", "orientation": "h", "marker": {"color": series.colour}}
+    if series.kind in ("line", "steps"):
+        steps = series.kind == "steps"
+        line = {"color": series.colour, "width": 1.5, "shape": "hv" if steps else "linear"}
+        mode = "lines" if steps or len(series.x) > 100 else "lines+markers"
+        group = {"legendgroup": series.name, "showlegend": first}
+        return trace | group | {"mode": mode, "line": line, "marker": {"size": 4}}
+    marker: dict[str, Any] = {"color": series.colour, "symbol": series.symbol, "size": series.size}
+    if series.scale:
+        marker |= colours | {"color": series.scale}
+        marker["colorbar"] = {"title": {"text": "expected<br>return"}, "thickness": 12}
+    if series.written:
+        marker["line"] = {"width": 2.5}
+        return trace | {"mode": "markers+text", "textposition": "top center", "hoverinfo": "skip", "marker": marker}
+    return trace | {"mode": "markers", "marker": marker}
+
+
+def to_paper(panels: Sequence[Figure], kind: str) -> bytes:
+    """Figures below each other in one file of a kind that matplotlib knows: svg, pdf."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Sheet
+    except ImportError:
+        raise MissingExtraError(
+            "figures need matplotlib; in the checkout of workflow_rl: pip install -e '.[figures]'."
+        ) from None
+    matplotlib.rcParams.update({"svg.hashsalt": "workflow_rl", "svg.fonttype": "none", "font.size": 9})
+    sheet = Sheet((6.5, sum(panel.inches for panel in panels)), layout="constrained")
+    rows = sheet.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(rows, panels, strict=True):
+        _draw_panel(axes, panel)
+    rows[-1].set_xlabel(panels[-1].x_label)
+    if panels[0].has_legend:
+        rows[0].legend()
+    buffer = io.BytesIO()
+    sheet.savefig(buffer, format=kind, metadata={"Date" if kind == "svg" else "CreationDate": None})
+    return buffer.getvalue()
+
+
+def _draw_panel(axes: Any, figure: Figure) -> None:
+    listed: set[str] = {""}
+    for one in figure.series:
+        y = [figure.categories.index(name) for name in one.y] if figure.categories else _numbers(one.y)
+        style: dict[str, Any] = {"color": one.colour}
+        if figure.has_legend and one.name not in listed:
+            style["label"] = one.name
+            listed.add(one.name)
+        if one.errors is not None:
+            style["xerr" if figure.categories else "yerr"] = one.errors
+        if one.kind == "bars":
+            axes.barh(y, one.x, **style)
+        elif one.kind == "points":
+            axes.errorbar(one.x, y, fmt=MARKERS[one.symbol], mfc="none" if "open" in one.symbol else None, **style)
+        else:
+            drawn = "steps-post" if one.kind == "steps" else "default"
+            axes.plot(one.x, y, drawstyle=drawn, linewidth=WIDTHS[one.kind], **style)
+    if figure.categories:
+        axes.set_yticks(range(len(figure.categories)), figure.categories)
+    if figure.steps:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel(figure.y_label)
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    """The same with NaN where there is no value."""
+    return [float("nan") if value is None else value for value in values]
