@@ -1,4 +1,4 @@
-"""The pictures of the documents, from the stored run: ``python -m benchmarks.pictures``."""
+"""The pictures of the documents, from the stored run: ``python -m benchmarks pictures``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from benchmarks.command import main
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import write_report
 from workflow_rl.report.figures import write_figures
@@ -17,7 +18,7 @@ FIGURES = ("ranking.svg", "pairs.svg")
 
 
 def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
-    """The figures that the documents show, made anew in a folder."""
+    """The figures that the documents show, regenerated in a folder."""
     with zipfile.ZipFile(DOCS / "example-run.zip") as archive:
         archive.extractall(folder / "example-run")
     write_figures(report_data(folder / "example-run"), folder / "figures")
@@ -39,7 +40,7 @@ def photograph(page: Path, target: Path) -> None:
         browser.close()
 
 
-def main() -> None:
+def measure() -> None:
     """Writes docs/pictures."""
     (DOCS / "pictures").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -50,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main("pictures")
