@@ -31,6 +31,7 @@ import torch
 from benchmarks.cluster_model import Cluster, Costs, Work
 from benchmarks.command import main
 from benchmarks.results import RESULTS
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import read_config, read_events, read_result
 from workflow_rl.search import ray_executor as cluster
@@ -220,7 +221,9 @@ def evaluations() -> dict[str, Any]:
 def _weighed_search(changes: dict[str, Any]) -> dict[str, Any]:
     config, weighed = make_search_config(in_flight=0, **changes), Weighed()
     with tempfile.TemporaryDirectory() as folder, weighed.measuring():
-        new_search(config, Path(folder) / "run", RayCluster("local", checkpoint_seconds=1.0), lambda _: None)
+        new_search(
+            config, Path(folder) / "run", RayCluster("local", checkpoint_seconds=1.0), lambda _: None, load_network()
+        )
         trainings = list((Path(folder) / "run" / "trainings").iterdir())
         times = [(read_result(path) or {})["seconds"] for path in trainings]
         memory = max(event["memory_mb"] for path in trainings for event in read_events(path))

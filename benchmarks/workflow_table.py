@@ -24,6 +24,8 @@ import numpy as np
 from benchmarks.command import main
 from benchmarks.table_summary import summary
 from workflow_rl.config import is_incident
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.envs.game import Games
 from workflow_rl.presets import make_config
 from workflow_rl.runs import commit
 from workflow_rl.search.finalists import taken_types
@@ -49,7 +51,7 @@ def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
 
 def measure(red: str, takeover: str = "0") -> dict[str, Any]:
     """Trains what is missing, then summarises the table."""
-    incident, taken = is_incident(takeover), list(taken_types(red, "current", takeover))
+    incident, taken = is_incident(takeover), list(taken_types(Games(load_network(), red, "current", 100, takeover)))
     name = f"workflow_table_{red}_{takeover}" if incident else f"workflow_table_{red}"
     orders = [",".join(p) for p in permutations(taken if incident else unit_types())]
     replicates = REPLICATES.get(takeover, 3)

@@ -62,15 +62,17 @@ def search_and_report(
 
             trainers = stack.enter_context(RayCluster(ray, 1.0 if cpus is None else cpus, gpus or 0.0, jobs))
             stack.enter_context(contextlib.redirect_stdout(_RunLog(view)))  # Ray's own messages are no results
+        from workflow_rl.engine.network_file import load_network
         from workflow_rl.search.run_search import new_search, resume_search  # only now: it takes seconds to import
 
+        network = load_network()
         try:
             with view:
                 if resume:
                     assert path is not None
-                    result = resume_search(path, trainers, view)
+                    result = resume_search(path, trainers, view, network)
                 else:
-                    result = new_search(config, path, trainers, view)
+                    result = new_search(config, path, trainers, view, network)
         except KeyboardInterrupt:
             if view.run:
                 say(f"To go on: workflow-rl search --resume {view.run}")

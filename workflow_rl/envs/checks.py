@@ -1,4 +1,4 @@
-"""Checks of what users give to environments: names of red agents, actions, seeds and options."""
+"""Checks of what users give to environments: names of red agents, actions, options; and seeds."""
 
 from __future__ import annotations
 
@@ -89,3 +89,8 @@ def check_single_action(action: Any) -> int:
     if array.dtype.kind not in "iu" or array.size != 1:
         raise UserError(f"an action must be one whole number, not {action!r}.")
     return int(array.reshape(()))
+
+
+def derive_seeds(seed: int, purpose: tuple[int, ...], number: int) -> np.ndarray:
+    """Seeds that share nothing with those of another seed or purpose; (number,) uint64."""
+    return np.random.SeedSequence([seed, *purpose]).generate_state(number, np.uint64)

@@ -20,15 +20,14 @@ import numpy as np
 from scipy.stats import t
 
 from workflow_rl.config import SearchConfig, TrainConfig, is_incident
-from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2
+from workflow_rl.envs.checks import derive_seeds
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.game import Games
 from workflow_rl.presets import make_config
 from workflow_rl.search.findings import FinalistRow, Findings, PairEffect, RankingRow
 from workflow_rl.search.gp import Order
 from workflow_rl.search.outcome import DAMAGED, WorkflowEvaluation
 from workflow_rl.search.ranking import CONFIDENCE, Posterior, Ranked
-from workflow_rl.training.collectors import derive_seeds
 from workflow_rl.training.compliance import Obedience, type_masks
 from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import Workflow
@@ -273,15 +272,19 @@ def _keeps(workflow: str, effects: list[PairEffect]) -> bool:
 TAKEN_GAMES, TAKEN_STEPS, TAKEN_SEED = 2000, 100, 7  # that show which unit types red takes
 
 
-def taken_types(red_agent: str, edition: str, takeover: str, network: Network | Path | str = CAGE2) -> tuple[str, ...]:
+def taken_types(games: Games) -> tuple[str, ...]:
     """Unit types of which a host was ever compromised, in games without defence and in games with random actions.
 
-    >>> taken_types("bline", "current", "0")
+    >>> from workflow_rl.engine.network_file import load_network
+    >>> taken_types(Games(load_network(), "bline", "current", 100))
     ('enterprise', 'op_server', 'user')
     """
     taken = 0
     for idle in (True, False):
-        envs = CageVectorEnv(TAKEN_GAMES, red_agent=red_agent, edition=edition, takeover=takeover, network=network)
+        envs = CageVectorEnv(
+            TAKEN_GAMES, red_agent=games.red_agent, edition=games.edition, network=games.network,
+            takeover=games.takeover,
+        )  # fmt: skip
         envs.reset(seed=TAKEN_SEED)
         rng = np.random.default_rng(TAKEN_SEED)
         for _ in range(TAKEN_STEPS):

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import SearchConfig, TrainConfig
+from workflow_rl.envs.checks import derive_seeds
 from workflow_rl.errors import UserError
 from workflow_rl.runs import is_number
 from workflow_rl.search.findings import EvaluationRow
 from workflow_rl.search.ranking import Evaluated
 from workflow_rl.search.strategies import Suggestion
-from workflow_rl.training.collectors import derive_seeds
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.events import WorkflowResult
-from workflow_rl.training.train_task import check_task
-from workflow_rl.training.workflow import Workflow, unit_types
+from workflow_rl.training.workflow import Workflow
 
 SEED_OF_TRAINING = 41  # purpose, see derive_seeds
 SUGGESTION, EVALUATION = "suggestion", "evaluation"  # kinds of events in the log
@@ -38,11 +37,6 @@ def training_config(config: SearchConfig, workflow: str, visit: int, replicate: 
 def training_path(run: Path, index: int, replicate: int) -> Path:
     """Where a search keeps a training of one of its evaluations."""
     return run / "trainings" / f"{index:03d}-{replicate}"
-
-
-def check_search(config: SearchConfig) -> None:
-    """Refuses impossible settings."""
-    check_task(training_config(config, ",".join(unit_types()), 0, 0))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from workflow_rl.config import SearchConfig, check_jobs
-from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.env import Backend
 from workflow_rl.envs.game import Games
 from workflow_rl.runs import Run, write_atomically
@@ -30,6 +30,7 @@ def search_result(
     finished: Sequence[Finished],
     bases: Sequence[WorkflowResult],
     seconds: float,
+    network: Network,
 ) -> SearchResult:
     """Computes the result and writes all files; result.json last.
 
@@ -40,6 +41,7 @@ def search_result(
         finished: the finalists, if there was a second stage.
         bases: results of the general policies from which trainings start.
         seconds: how long the search took.
+        network: the hosts and subnets that were defended.
     """
     config, train = run.config, run.config.train
     found, winner = findings(posterior, evaluations, finished, train.compliance_threshold)
@@ -51,7 +53,7 @@ def search_result(
         **vars(found), red_agent=train.red_agent, edition=train.edition, takeover=train.takeover,
         backend=train.backend, seed=train.seed, evaluations=len(evaluations), replicates=config.replicates,
         seconds=seconds, transitions=updates * train.batch + base_updates * base_config(train).batch,
-        run=str(run.path), defender=_defender(run, found.best, trainings) if found.best else None,
+        run=str(run.path), defender=_defender(run, found.best, trainings, network) if found.best else None,
     )  # fmt: skip
     run.write_table("ranking.csv", [asdict(row) for row in result.ranking])
     run.write_table("suggestions.csv", [_suggestion(one.row()) for one in evaluations])
@@ -77,13 +79,15 @@ def _trainings(
     return [(result, final_path(run, number, r, length)) for r, result in enumerate(winner.results[length])]
 
 
-def _defender(run: Run[SearchConfig], best: str, trainings: list[tuple[WorkflowResult, Path]]) -> Defender:
+def _defender(
+    run: Run[SearchConfig], best: str, trainings: list[tuple[WorkflowResult, Path]], network: Network
+) -> Defender:
     """Copies the best policy of the best workflow, preferably one that follows it, and evaluates it on fresh games."""
     own = [(result, path) for result, path in trainings if result.workflow == best]
     followed = [(result, path) for result, path in own if result.followed]
     path = max(followed or own, key=lambda pair: (pair[0].mean_return, str(pair[1])))[1]
     target, train = run.path / "policy.safetensors", run.config.train
-    games = Games.of(train, as_network(CAGE2))
+    games = Games.of(train, network)
     fresh = FreshGames(games, train.n_eval_episodes, Stream(train.seed, (SEED_OF_DEFENDER,)))
     cell = evaluate_workflow_policy(path, fresh, Backend(train.backend, train.cyborg_path, check_jobs(None)))
     write_atomically(target, (path / "policy.safetensors").read_bytes())

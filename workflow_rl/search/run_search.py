@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.config import SearchConfig, check_jobs
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import Run, new_run_directory, read_result, read_search_config
@@ -16,9 +18,10 @@ from workflow_rl.search.events import Say
 from workflow_rl.search.executor import Executor
 from workflow_rl.search.finalists import LENGTHS
 from workflow_rl.search.findings import SearchResult
-from workflow_rl.search.outcome import check_search
+from workflow_rl.search.outcome import training_config
 from workflow_rl.search.worker_pool import WorkerPool
 from workflow_rl.search.workflow_search import WorkflowSearch
+from workflow_rl.training.train_task import check_task
 
 
 class ParallelWorkflowRLTrainer:
@@ -65,7 +68,8 @@ class ParallelWorkflowRLTrainer:
         self.config = make_search_config(preset, **given, **settings)
         self._by_room = "in_flight" not in settings
         self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
-        check_search(self.config)
+        self.network = as_network(CAGE2)
+        _check(self.config, self.network)
 
     def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> SearchResult:
         """Runs the search; ``to_json()`` of the result is the output of ``workflow-rl search --json``.
@@ -77,10 +81,12 @@ class ParallelWorkflowRLTrainer:
         """
         by_room = executor is not None and self._by_room
         config = replace(self.config, in_flight=0) if by_room else self.config
-        return new_search(config, self.run_dir, executor or self.jobs, say)
+        return new_search(config, self.run_dir, executor or self.jobs, say, self.network)
 
 
-def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say) -> SearchResult:
+def new_search(
+    config: SearchConfig, path: Path | None, trainers: Executor | int, say: Say, network: Network
+) -> SearchResult:
     """Runs a search in a new directory and returns its result.
 
     Args:
@@ -88,21 +94,22 @@ def new_search(config: SearchConfig, path: Path | None, trainers: Executor | int
         path: the directory; default: a new one under runs/.
         trainers: an executor, or a number of processes of this machine.
         say: called with every event.
+        network: the hosts and subnets to defend.
     """
     with _closing(trainers):
-        check_search(config)
+        _check(config, network)
         _check_room(trainers)
-        return _finish(Run.create(path or new_run_directory("search"), config), trainers, say)
+        return _finish(Run.create(path or new_run_directory("search"), config), trainers, say, network)
 
 
-def resume_search(path: Path, trainers: Executor | int, say: Say = lambda _: None) -> SearchResult:
+def resume_search(path: Path, trainers: Executor | int, say: Say, network: Network) -> SearchResult:
     """Continues an interrupted search and returns its result."""
     with _closing(trainers):
         read_search_config(path)  # a search at all?
         if read_result(path) is not None:
             raise UserError(f"{path} is finished; there is nothing to resume.")
         _check_room(trainers)
-        return _finish(Run.open_search(path), trainers, say)
+        return _finish(Run.open_search(path), trainers, say, network)
 
 
 @contextmanager
@@ -115,14 +122,19 @@ def _closing(trainers: Executor | int) -> Iterator[None]:
             trainers.close()
 
 
+def _check(config: SearchConfig, network: Network) -> None:
+    """Refuses impossible settings."""
+    check_task(training_config(config, ",".join(network.unit_types), 0, 0), network)
+
+
 def _check_room(trainers: Executor | int) -> None:
     if isinstance(trainers, Executor) and trainers.room < 1:
         raise UserError("no machine has room for a training; ask for less of each, or add machines.")
 
 
-def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say) -> SearchResult:
+def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say, network: Network) -> SearchResult:
     try:
-        return WorkflowSearch(run, _executor(run, trainers), say).go()
+        return WorkflowSearch(run, _executor(run, trainers), say, network).go()
     finally:
         run.close()
 

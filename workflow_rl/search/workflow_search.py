@@ -27,6 +27,9 @@ import numpy as np
 import torch
 
 from workflow_rl.config import SearchConfig
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Run
 from workflow_rl.search import events
@@ -60,7 +63,6 @@ from workflow_rl.search.worker import training_result
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.train_task import base_config
-from workflow_rl.training.workflow import unit_types
 
 SECONDS_BETWEEN_TICKS = 0.5
 ROUNDS = 8  # rounds of suggestions in a full set of evaluations in flight
@@ -83,12 +85,22 @@ class WorkflowSearch:
         run: the directory, new or of an interrupted search.
         executor: where to train; closed at the end.
         say: called with every event.
+        network: the hosts and subnets to defend.
     """
 
-    def __init__(self, run: Run[SearchConfig], executor: Executor, say: events.Say = lambda _: None) -> None:
+    def __init__(
+        self,
+        run: Run[SearchConfig],
+        executor: Executor,
+        say: events.Say = lambda _: None,
+        network: Network | Path | str = CAGE2,
+    ) -> None:
+        self.network = as_network(network)
         self.run, self.config, self.executor, self.say = run, run.config, executor, say
         config = self.config
-        self.search = make_search(config.strategy, unit_types(), config.train.seed, config.gp_beta, config.n_initial)
+        self.search = make_search(
+            config.strategy, self.network.unit_types, config.train.seed, config.gp_beta, config.n_initial
+        )
         self.evaluations: list[WorkflowEvaluation] = []
         self.visits: Counter[Order] = Counter()
         self.in_flight: dict[int, WorkflowEvaluation] = {}  # those not yet observed, by number
@@ -113,11 +125,11 @@ class WorkflowSearch:
             self._advance()
             while self.in_flight:
                 self._wait()
-            posterior = Posterior(unit_types(), [evaluation.evaluated() for evaluation in self.evaluations])
+            posterior = Posterior(self.network.unit_types, [evaluation.evaluated() for evaluation in self.evaluations])
             finished = self._finish(posterior) if self.config.finish else []
         finally:
             self.executor.close()
-        return search_result(self.run, posterior, self.evaluations, finished, bases, self.seconds)
+        return search_result(self.run, posterior, self.evaluations, finished, bases, self.seconds, self.network)
 
     @property
     def width(self) -> int:
@@ -193,7 +205,7 @@ class WorkflowSearch:
         config, start = self.config, final_start(self.config)
         chosen = finalists_in(self.run.events())
         if not chosen:
-            taken = taken_types(config.train.red_agent, config.train.edition, config.train.takeover)
+            taken = taken_types(Games.of(config.train, self.network))
             chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists, taken)
             self._log(FINALISTS, finalists=finalists_to_json(chosen))
         self._tell(events.FinalistsChosen([",".join(one.order) for one in chosen]))

@@ -11,6 +11,7 @@ import numpy as np
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.tables import fixed_unit_types
+from workflow_rl.envs.checks import derive_seeds
 from workflow_rl.envs.game import Game, Games
 from workflow_rl.envs.memory import MEMORY_DTYPE
 from workflow_rl.envs.views import View, begin_some, pack_words, with_view
@@ -19,11 +20,6 @@ from workflow_rl.training.buffer import ParallelTrajectoryBuffer
 from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.training.rollout import Found, Setup, World, rollout, sample_actions
 from workflow_rl.training.workflow import Workflow, all_workflows
-
-
-def derive_seeds(seed: int, purpose: tuple[int, ...], number: int) -> np.ndarray:
-    """Seeds that share nothing with those of another seed or purpose; (number,) uint64."""
-    return np.random.SeedSequence([seed, *purpose]).generate_state(number, np.uint64)
 
 
 @dataclass(frozen=True)
