@@ -21,7 +21,7 @@ def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
     """The figures that the documents show, regenerated in a folder."""
     with zipfile.ZipFile(DOCS / "example-run.zip") as archive:
         archive.extractall(folder / "example-run")
-    write_figures(report_data(folder / "example-run"), folder / "figures")
+    write_figures(report_data(folder / "example-run", load_network()), folder / "figures")
     return {name: (folder / "figures" / name).read_bytes() for name in FIGURES}
 
 

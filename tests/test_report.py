@@ -53,7 +53,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(example: Path) -> RunData:
-    return report_data(example)
+    return report_data(example, NETWORK)
 
 
 @pytest.fixture(scope="module")
@@ -481,7 +481,7 @@ def test_every_text_of_a_run_and_of_its_games_is_escaped(data: RunData, games: G
 
 def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_path: Path) -> None:
     killed = unpack(tmp_path / "killed")
-    assert report_data(killed).time.transitions == 8360 * 20_000
+    assert report_data(killed, NETWORK).time.transitions == 8360 * 20_000
     for name in ("result.json", "policy.safetensors", "finalists.csv"):
         (killed / name).unlink()
     shutil.rmtree(killed / "finals")
@@ -496,7 +496,7 @@ def test_a_search_that_was_killed_half_way_says_so_and_shows_what_there_is(tmp_p
     assert "This run is not finished (interrupted): 10 of 20 evaluations done so far." in text
     assert "1 damaged lines of its files were left out." in text
     assert "There is no trained policy to evaluate yet." in text
-    found = report_data(killed)
+    found = report_data(killed, NETWORK)
     assert len(found.evaluations) == 10
     assert found.time.transitions == (8360 - 3 * 2 * (350 + 700)) * 20_000
     assert (found.finalists, found.problem) == ([], "")
@@ -507,7 +507,7 @@ def test_a_search_that_was_killed_among_its_finals_shows_its_ranking(tmp_path: P
     for name in ("result.json", "policy.safetensors", "finalists.csv"):
         (killed / name).unlink()
     (killed / "finals" / "2-1-2" / "result.json").unlink()
-    found = report_data(killed)
+    found = report_data(killed, NETWORK)
     assert found.best == found.ranking[0].workflow
     assert found.equal_to_best == [row.workflow for row in found.ranking if row.equal_to_best]
     assert found.time.transitions == 8360 * 20_000  # also of the finals, which are lost to the page only
@@ -534,7 +534,7 @@ def test_a_finished_search_whose_finals_are_missing_says_so(tmp_path: Path, miss
         spoil_json(one / "result.json", mean_return=float("nan"))
     else:
         spoil_json(one / "result.json", workflow="user,op_host,op_server,enterprise,defender")
-    found = report_data(lost)
+    found = report_data(lost, NETWORK)
     assert found.problem == "The finalists cannot be used: files of their trainings are missing or damaged."
     assert found.damaged_lines == (missing == "number")
     assert (found.state, found.finalists) == ("finished", [])
@@ -553,9 +553,9 @@ def test_a_search_that_was_told_to_finish_nobody_lacks_nothing(tmp_path: Path) -
     about = json.loads((plain / "config.json").read_text("utf-8"))
     about["config"]["finish"] = False
     (plain / "config.json").write_text(json.dumps(about), "utf-8")
-    best = report_data(plain).ranking[0].workflow
+    best = report_data(plain, NETWORK).ranking[0].workflow
     spoil_json(plain / "result.json", finalists=[], best=best)
-    found = report_data(plain)
+    found = report_data(plain, NETWORK)
     assert (found.problem, found.finalists, found.best) == ("", [], best)
     assert found.command == "workflow-rl search --no-finish"
 
@@ -581,12 +581,12 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
     for kind in ("trainings", "finals"):
         for path in (missed / kind).glob("*/result.json"):
             spoil_json(path, **{name: value})
-    found = report_data(missed)
+    found = report_data(missed, NETWORK)
     assert not any(row.follows for row in found.ranking)
     assert [row.followed for row in found.finalists] == [False] * 3
     assert (found.best, found.equal_to_best) == (None, [])
     assert not any(pair.matters for pair in found.pair_weights)
-    assert row_of(missed).mean_return is None
+    assert row_of(missed, NETWORK).mean_return is None
     lines = answer(found)
     assert "No finalist is followed as the threshold asks; there is no best one." in lines
     text = Path(write_report([missed], NETWORK)["report"]).read_text("utf-8")
@@ -600,7 +600,7 @@ def test_a_damaged_event_line_is_left_out_and_counted(tmp_path: Path) -> None:
     path = broken / "trainings" / "003-1" / "events.jsonl"
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text(lines[0] + "{not json\n" + "".join(lines[2:]), "utf-8")
-    found = report_data(broken)
+    found = report_data(broken, NETWORK)
     assert found.damaged_lines == 1
     curve = next(one for one in found.trainings if one.name == "003-1")
     assert curve.updates == [1, *range(3, 51)]
@@ -635,7 +635,7 @@ def test_a_damaged_suggestion_does_not_change_the_answer(tmp_path: Path, stored:
     cut = unpack(tmp_path / "cut")
     lines = (cut / "events.jsonl").read_text("utf-8").splitlines(keepends=True)
     (cut / "events.jsonl").write_text("".join("{cut\n" if '"index": 19, ' in line else line for line in lines), "utf-8")
-    found = report_data(cut)
+    found = report_data(cut, NETWORK)
     assert found.damaged_lines == 2
     assert found.state == "finished"
     assert len(found.evaluations) == 20
@@ -643,7 +643,7 @@ def test_a_damaged_suggestion_does_not_change_the_answer(tmp_path: Path, stored:
     assert found.best == stored["best"]
     assert found.problem == ""
     (cut / "events.jsonl").write_text("", "utf-8")
-    lost = report_data(cut)
+    lost = report_data(cut, NETWORK)
     assert lost.ranking[0].workflow == stored["ranking"][0]["workflow"]
     assert "The finalists cannot be used" in lost.problem  # which they are stands there
     (cut / "events.jsonl").write_text("".join(lines), "utf-8")
@@ -709,7 +709,7 @@ def test_a_broken_value_anywhere_is_left_out_or_refused_in_a_sentence(
     assert f"Best workflow: repair {stored['best'].split(',')[0]} first" in text
     assert "NaN" not in text[text.index('id="data">') : text.index("plotly.js v")]
     if file.endswith("result.json"):
-        assert len(report_data(run_path).evaluations) == 19
+        assert len(report_data(run_path, NETWORK).evaluations) == 19
 
 
 def test_a_general_policy_is_not_judged_by_an_order_that_nobody_set(tmp_path: Path) -> None:
@@ -730,11 +730,11 @@ def test_throughput_counts_the_general_policy_of_a_warm_start(tmp_path: Path) ->
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    assert report_data(tmp_path / "run").time.transitions == 3 * 200 * 100 + 2 * 20 * 100
+    assert report_data(tmp_path / "run", NETWORK).time.transitions == 3 * 200 * 100 + 2 * 20 * 100
 
 
 def test_a_universal_policy_is_judged_by_its_worst_workflow(example: Path) -> None:
-    found = report_data(example / "trainings" / "000-0")
+    found = report_data(example / "trainings" / "000-0", NETWORK)
     (one,), config = found.trainings, replace(found.train, universal=True, workflow="")
     assert one.result is not None
     result = replace(
@@ -763,7 +763,7 @@ def test_a_training_with_hardly_a_repair_has_shown_nothing_about_its_order(examp
     spoil_json(lone / "result.json", followed=False, repairs=0.4, idle_fixes=9.0)
     order = "the order user first, then enterprise, then defender, then op_server, then op_host"
     words = "nothing shown: 0.4 repairs and 9.0 idle fixes per episode; return "
-    assert answer(report_data(lone))[0].startswith(f"The defender does NOT follow {order}: {words}")
+    assert answer(report_data(lone, NETWORK))[0].startswith(f"The defender does NOT follow {order}: {words}")
     spoil_json(lone / "result.json", compliance=None, compliance_error=None, kept=None, repairs=0.0)
     text = Path(write_report([lone], NETWORK)["report"]).read_text("utf-8")
     assert "nothing shown: 0.0 repairs" in section(text, "answer")
@@ -787,7 +787,7 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     held = Run.create(tmp_path / "run", config)
     train_workflow(config, held)
     held.close()
-    found = fresh_games(tmp_path / "run", report_data(tmp_path / "run"), NETWORK)
+    found = fresh_games(tmp_path / "run", report_data(tmp_path / "run", NETWORK), NETWORK)
     text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
     assert "The defender follows the order enterprise first, then user" in text
     assert {story.red_agent for story in found.stories} == {"bline", "meander", "sleep"}
@@ -834,7 +834,7 @@ def test_several_runs_stand_side_by_side(example: Path, stored: dict[str, Any], 
     assert str(example) in text
     assert str(other) in text
     assert "Settings that differ" in text
-    best, row = stored["finalists"][0], row_of(example)
+    best, row = stored["finalists"][0], row_of(example, NETWORK)
     assert figures_of(best) in section(text, "compared")
     names = ("workflow", "mean_return", "standard_error", "compliance")
     assert {name: getattr(row, name) for name in names} == pytest.approx({name: best[name] for name in names})
@@ -847,7 +847,7 @@ def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_
     shutil.rmtree(lost / "finals")
     results = raw_results(lost)
     levels = [np.mean([one["mean_return"] for name, one in results.items() if name.endswith(r)]) for r in ("-0", "-1")]
-    place, row = report_data(lost).ranking[0], row_of(lost)
+    place, row = report_data(lost, NETWORK).ranking[0], row_of(lost, NETWORK)
     error = np.hypot(place.standard_error, abs(levels[0] - levels[1]) / 2)  # the level is not common to other runs
     assert (row.workflow, row.mean_return) == (place.workflow, place.mean_return)
     assert row.standard_error == pytest.approx(error)

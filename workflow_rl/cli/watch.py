@@ -121,7 +121,7 @@ def _policy_of(path: Path) -> Path:
     from workflow_rl.report.build import best_policy
     from workflow_rl.report.run_data import report_data
 
-    return best_policy(path, report_data(path)) or path
+    return best_policy(path, report_data(path, load_network())) or path
 
 
 def _number(episode: str) -> int | None:

@@ -54,13 +54,13 @@ def write_report(
             raise UserError("figures are made of one run at a time.")
         target = target or paths[0].absolute().parent / "comparison.html"
         _check_target(target)
-        found = {str(path): next(filter(str.strip, answer(report_data(path)))) for path in paths}
+        found = {str(path): next(filter(str.strip, answer(report_data(path, network)))) for path in paths}
         return {"report": _write(target, comparison(paths, found, network)), "runs": [str(path) for path in paths]}
     (path,) = paths
     read_about(path)  # a run at all?
     target = target or path / "report.html"
     _check_target(target)
-    data = report_data(path)
+    data = report_data(path, network)
     text = run_page(data, fresh_games(path, data, network), answer(data), network)
     result: dict[str, Any] = {"report": _write(target, text), "run": str(path), "state": data.state}
     if figures is not None:

@@ -34,7 +34,7 @@ class ComparedRow:
 
 def comparison(paths: list[Path], answers: dict[str, str], network: Network) -> str:
     """The page; ``answers`` are what each run found, in words."""
-    rows = [row_of(path) for path in paths]
+    rows = [row_of(path, network) for path in paths]
     drawn = {"compared": compared(rows)} if any(row.mean_return is not None for row in rows) else {}
     differ = compare_runs(paths).settings_that_differ
     return render(
@@ -42,9 +42,9 @@ def comparison(paths: list[Path], answers: dict[str, str], network: Network) -> 
     )
 
 
-def row_of(path: Path) -> ComparedRow:
+def row_of(path: Path, network: Network) -> ComparedRow:
     """One run's result and throughput, from its raw files."""
-    data = report_data(path)
+    data = report_data(path, network)
     opponent = opponent_words(data.train.red_agent, data.train.takeover)
     about = (str(path), data.kind, data.state, opponent, data.train.edition, data.time.transitions_per_s)
     best = data.best_row if data.kind == "search" else data.trainings[0].result

@@ -6,13 +6,14 @@ import contextlib
 import re
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workflow_rl.config import SearchConfig, TrainConfig
+from workflow_rl.engine.network import Network
 from workflow_rl.errors import UserError
 from workflow_rl.report.listing import state_of
 from workflow_rl.report.run_types import CURVES, Prediction, RunData, TrainingData
@@ -34,14 +35,14 @@ from workflow_rl.search.ranking import Posterior
 from workflow_rl.search.strategies import Suggestion
 from workflow_rl.training.compliance import violations_from_text
 from workflow_rl.training.events import WorkflowResult
-from workflow_rl.training.workflow import Workflow, all_workflows, unit_types
+from workflow_rl.training.workflow import Workflow
 
 TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
 NOTHING = Findings(None, [], [], [], [], 0.0, None)
 
 
-def report_data(path: Path) -> RunData:
-    """The data of a run: a search with its trainings, or one training.
+def report_data(path: Path, network: Network) -> RunData:
+    """The data of a run on a network: a search with its trainings, or one training.
 
     Numbers come from the events and the results of the trainings, not from the run's own summary. Damaged parts are
     left out and counted.
@@ -56,9 +57,10 @@ def report_data(path: Path) -> RunData:
         state="damaged" if damage else state_of(path, result is not None),
         versions=about["versions"] if isinstance(about.get("versions"), dict) else {},
         commit=about.get("commit", "unknown"), problem=damage or missing, trainings=[],
+        unit_types=network.unit_types,
     )  # fmt: skip
     if isinstance(config, TrainConfig):
-        training = _training(path, "this training")
+        training = _training(path, "this training", network.unit_types)
         return replace(data, trainings=[training], damaged_lines=training.damaged_lines)
     data = _with_search(data, config, path, _suggestions(events), finalists_in(events))
     every = [*data.trainings, *data.bases, *data.finals]
@@ -91,16 +93,21 @@ def _with_search(
     data: RunData, config: SearchConfig, path: Path, suggestions: dict[int, Suggestion], chosen: list[Finalist]
 ) -> RunData:
     """The data with everything that only a search has."""
+    types = data.unit_types
     data = replace(
         data,
-        trainings=[_training(one, one.name) for one in sorted((path / "trainings").glob("[0-9][0-9][0-9]*-[0-9]*"))],
-        bases=[_training(one, f"base {one.name}") for one in sorted((path / "bases").glob("[0-9]*"))],
-        finals=[_training(one, f"final {one.name}") for one in sorted((path / "finals").glob("[0-9]*-[0-9]*-*"))],
+        trainings=[
+            _training(one, one.name, types) for one in sorted((path / "trainings").glob("[0-9][0-9][0-9]*-[0-9]*"))
+        ],
+        bases=[_training(one, f"base {one.name}", types) for one in sorted((path / "bases").glob("[0-9]*"))],
+        finals=[
+            _training(one, f"final {one.name}", types) for one in sorted((path / "finals").glob("[0-9]*-[0-9]*-*"))
+        ],
     )
     evaluations = _evaluations(data.trainings, config.replicates, suggestions)
     if not evaluations:
         return data
-    posterior = Posterior(unit_types(), [one.evaluated() for one in evaluations])
+    posterior = Posterior(types, [one.evaluated() for one in evaluations])
     finished = _finished(data.finals, config.replicates, chosen)
     found, _ = findings(posterior, evaluations, finished, config.train.compliance_threshold)
     return replace(
@@ -155,7 +162,7 @@ def _finished(finals: list[TrainingData], replicates: int, chosen: list[Finalist
     return finished
 
 
-def _training(path: Path, name: str) -> TrainingData:
+def _training(path: Path, name: str, types: tuple[str, ...]) -> TrainingData:
     """Curves and result of one training."""
     events, lines, _ = scan_events(path)
     result, damage = _result(path, TRAINING)
@@ -170,7 +177,7 @@ def _training(path: Path, name: str) -> TrainingData:
         workflow=config.get("workflow", ""),
         updates=[event["update"] for event in updates],
         curves={curve: [_number(event.get(curve)) for event in updates] for curve in CURVES},
-        violations=violations_from_text([str(e.get("violations_by_pair")) for e in updates if judged], unit_types()),
+        violations=violations_from_text([str(e.get("violations_by_pair")) for e in updates if judged], types),
         judged=judged,
         seconds_collect=sum(event["seconds_collect"] for event in timed),
         seconds_update=sum(event["seconds_update"] for event in timed),
@@ -187,22 +194,21 @@ def _number(value: object) -> float | None:
 
 def _predictions(posterior: Posterior) -> list[Prediction]:
     """The predictions for all workflows."""
-    orders = [workflow.order for workflow in all_workflows()]
+    orders = list(permutations(posterior.items))
     means, sigmas = posterior.gp.predict(orders)
     return [
         Prediction(",".join(order), float(mean), float(sigma), float(x), float(y))
-        for order, mean, sigma, (x, y) in zip(orders, means, sigmas, order_plane(means), strict=True)
+        for order, mean, sigma, (x, y) in zip(orders, means, sigmas, order_plane(posterior.items, means), strict=True)
     ]
 
 
-def order_plane(expected: np.ndarray) -> np.ndarray:
-    """All workflows in the plane, (120, 2), by classical scaling of their Kendall distances.
+def order_plane(types: tuple[str, ...], expected: np.ndarray) -> np.ndarray:
+    """All orders of unit types in the plane, (n, 2), by classical scaling of their Kendall distances.
 
     Scaling finds n_types - 1 axes of equal weight, so any plane in them is as good. In this one the expected return
-    (120,) grows to the right, and an early ``defender`` is at the top: no chance is involved.
+    (n,) grows to the right, and an early ``defender`` is at the top: no chance is involved.
     """
-    types = unit_types()
-    orders = [workflow.order for workflow in all_workflows()]
+    orders = list(permutations(types))
     pairs = list(combinations(types, 2))
     signs = np.array([[1 if order.index(a) < order.index(b) else -1 for a, b in pairs] for order in orders], float)
     distance = (len(pairs) - signs @ signs.T) / 2

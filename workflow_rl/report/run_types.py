@@ -11,7 +11,6 @@ from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig
 from workflow_rl.presets import TASK_FIELDS, make_config, make_search_config
 from workflow_rl.search.findings import EvaluationRow, Findings
 from workflow_rl.training.events import WorkflowResult
-from workflow_rl.training.workflow import unit_types
 
 CURVES = ("return", "compliance", "entropy")
 
@@ -76,6 +75,7 @@ class RunData(Findings):
     commit: str
     problem: str
     trainings: list[TrainingData]
+    unit_types: tuple[str, ...]
     bases: list[TrainingData] = field(default_factory=list)
     finals: list[TrainingData] = field(default_factory=list)
     damaged_lines: int = 0
@@ -101,7 +101,7 @@ class RunData(Findings):
     @property
     def violations(self) -> Violations:
         """Violations in all batches of the run's trainings."""
-        types = unit_types()
+        types = self.unit_types
         counts = sum((one.violations for one in self.trainings), np.zeros((len(types), len(types)), int))
         return Violations(list(types), counts.tolist(), any(one.judged for one in self.trainings))
 
