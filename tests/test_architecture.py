@@ -178,6 +178,31 @@ def test_only_the_command_line_prints_and_nobody_uses_a_global_generator_or_edit
             assert ast.unparse(node) != "sys.path" or module in DOORS, f"line {node.lineno} touches sys.path"
 
 
+def test_functions_take_few_arguments_and_values_instead_of_many() -> None:
+    """But for commands, whose options are arguments, and the engine's hot loop, where a tuple of arrays costs time."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and folder_of(module_of(path)) != "cli" and node.name != "step_envs":
+                names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+                assert len(set(names) - {"self", "cls"}) <= 8, f"{path.name}: {node.name} has {len(names)} arguments"
+
+
+def test_data_has_types_and_dictionaries_only_enter_and_leave() -> None:
+    found = {path: path.read_text("utf-8").count("dict[str, Any]") for path in FILES}
+    assert sum(found.values()) < 60, sorted(((n, path.name) for path, n in found.items() if n > 1), reverse=True)
+
+
+def test_only_commands_load_a_network() -> None:
+    """Everybody else is given one; public constructors have the path of the bundled one as their default."""
+    for path in FILES:
+        module = module_of(path).removeprefix("workflow_rl.")
+        if folder_of(module_of(path)) == "cli" or module == "engine.network_file":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            assert called != "load_network", f"{module} loads a network"
+
+
 def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:
     """Ports, values, host counts and probabilities come from engine/cage2.toml."""
     forbidden = {13, 52, 145, 22, 80, 443, 139, 3389, 3390, 21, 25, 4444, 0.75, 0.95}
