@@ -1,4 +1,4 @@
-"""The two simulators behind one contract: our engine, and genuine CybORG with a process per environment."""
+"""The two simulators behind one interface: the native engine, and genuine CybORG with a process per environment."""
 
 from __future__ import annotations
 
@@ -18,24 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Backend:
-    """Where games are played.
+    """The simulator that plays the games."""
 
-    Args:
-        name: ``native`` or ``cyborg``.
-        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        jobs: processes that genuine CybORG may have for an evaluation; no result depends on it.
-    """
-
-    name: str = "native"
-    cyborg_path: str = ""
-    jobs: int = 1
+    name: str = "native"  # or cyborg
+    cyborg_path: str = ""  # a checkout of CybORG to use instead of csle-cyborg
+    jobs: int = 1  # processes of a CybORG evaluation, which do not affect the result
 
 
 NATIVE = Backend()
 
 
 def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv | CyborgVectorEnv:
-    """Environments of a backend; options as for :class:`CageVectorEnv`."""
+    """Makes the environments of a backend; see :class:`CageVectorEnv` for the options."""
     check_backend(backend)
     if backend.name == "native":
         return CageVectorEnv(num_envs, **options)
@@ -45,11 +39,11 @@ def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv 
 
 
 def check_backend(backend: Backend, edition: str = "") -> None:
-    """Refuses an unknown backend, CybORG that is not there, and an edition (if given) that it does not play."""
+    """Rejects an unknown backend, a missing CybORG, and an edition (if given) that it does not support."""
     check_choice("backend", backend.name, BACKENDS)
     if backend.name == "native":
         if backend.cyborg_path:
-            raise UserError("a path of CybORG was given, but the backend is native; use backend cyborg.")
+            raise UserError("a CybORG path was given, but the backend is native; use backend cyborg.")
         return
     from workflow_rl.envs.cyborg_sim import check_package, load_cyborg
 
@@ -59,13 +53,10 @@ def check_backend(backend: Backend, edition: str = "") -> None:
 
 
 class ParallelEnvWrapper:
-    """The environments as the design documents know them: ``reset`` and ``step`` with arrays, four values back.
+    """The environments with the interface of the design documents: ``step`` returns four values.
 
-    Args:
-        n_envs: how many environments.
-        backend: ``native`` or ``cyborg``: genuine CybORG, each environment in its own process.
-        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        options: as for :class:`CageVectorEnv` (``red_agent``, ``edition``, ``max_steps``, ...).
+    The backend is ``native`` or ``cyborg``; see :class:`CageVectorEnv` for the options (``red_agent``, ``edition``,
+    ``max_steps``, ...).
 
     Example:
         >>> envs = ParallelEnvWrapper(n_envs=25)
@@ -88,12 +79,12 @@ class ParallelEnvWrapper:
         """Plays one step in every environment.
 
         Returns:
-            observations (n_envs, 52), after the end of an episode the first of the next one; rewards (n_envs,);
-            dones (n_envs,) bool; infos as in :class:`CageVectorEnv`.
+            observations (n_envs, 52), where an episode ended those of the next one; rewards (n_envs,); dones (n_envs,)
+            bool; infos as in :class:`CageVectorEnv`.
         """
         observations, rewards, terminated, truncated, infos = self.envs.step(actions)
         return observations, rewards, terminated | truncated, infos
 
     def close(self) -> None:
-        """Ends the processes of backend ``cyborg``."""
+        """Closes the environments."""
         self.envs.close()

@@ -1,15 +1,15 @@
-"""What a task allows: the unit types that red ever takes, and the exact limits of orders against B_line."""
+"""Bounds of a task: the unit types that red ever compromises, and exact limits of workflows against B_line."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.runs import Json
 from workflow_rl.training.compliance import type_masks
 
 GAMES, STEPS, SEED = 2000, 100, 7
@@ -17,7 +17,7 @@ GAMES, STEPS, SEED = 2000, 100, 7
 
 @cache
 def taken_types(red_agent: str, edition: str, takeover: str) -> tuple[str, ...]:
-    """Unit types of which a host was ever compromised, in games without defence and in games with random actions.
+    """Unit types with a host that red ever compromised, against an idle and against a random defender.
 
     >>> taken_types("bline", "current", "0")
     ('enterprise', 'op_server', 'user')
@@ -36,12 +36,12 @@ def taken_types(red_agent: str, edition: str, takeover: str) -> tuple[str, ...]:
 
 
 LIMITS = Path(__file__).parent / "limits.json"
-SURE = 2.0  # standard errors by which a return must be above the limit
+SURE = 2.0  # standard errors by which a return must exceed the limit
 
 
-def limits_from_study(figures: dict[str, Any]) -> dict[str, Any]:
-    """What the study ``limit`` found, as it ships: edition, takeover, order of the types that B_line takes, length."""
-    found: dict[str, Any] = {}
+def limits_from_study(figures: Json) -> Json:
+    """The bundled form of the study ``limit``: by edition, takeover, order of the types that B_line takes, length."""
+    found: Json = {}
     for edition, one in figures["bline"].items():
         by_takeover = {"0": one["orders"]} | {steps: cells["orders"] for steps, cells in one["incidents"].items()}
         found[edition] = {
@@ -55,18 +55,18 @@ def limits_from_study(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _shipped() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(LIMITS.read_text("utf-8"))
+def _bundled() -> Json:
+    found: Json = json.loads(LIMITS.read_text("utf-8"))
     return found
 
 
 def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length: int) -> float | None:
-    """What a defender that sees everything and keeps the order reaches at best; None: not known.
+    """The best return of a defender that sees the true state and follows the workflow; None if it is unknown.
 
     >>> limit_of("op_server,enterprise,user,defender,op_host", "bline", "current", "30", 100)
     -21.2395
     """
-    orders = _shipped().get(edition, {}).get(takeover)
+    orders = _bundled().get(edition, {}).get(takeover)
     if not workflow or red_agent != "bline" or orders is None:
         return None
     taken = next(iter(orders)).split(",")
@@ -76,5 +76,5 @@ def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length:
 
 
 def is_too_good(mean_return: float, standard_error: float, limit: float | None) -> bool:
-    """Is the return beyond what anybody can reach who keeps the order?"""
+    """Is the return significantly above the limit of the workflow?"""
     return limit is not None and mean_return > limit + SURE * standard_error
