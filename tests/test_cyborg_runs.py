@@ -172,7 +172,7 @@ def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["evaluate", "sleep", "--backend", "cybrog"], "unknown backend 'cybrog'; allowed: native, cyborg."),
-        (["evaluate", "sleep", "--cyborg-path", "x"], "a path of CybORG was given, but the backend is native"),
+        (["evaluate", "sleep", "--cyborg-path", "x"], "a CybORG path was given, but the backend is native"),
         (["evaluate", "sleep", "--backend", "cyborg", "--cyborg-path", "x"], "x: no checkout of CybORG"),
         (["evaluate", "sleep", "--backend", "cyborg", "--jobs", "0"], "jobs must be from 1 to 1000, not 0."),
         (["evaluate", "sleep", "--backend", "cyborg", "--edition", "leaderboard"], "plays the current edition"),
@@ -180,7 +180,7 @@ def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
         (["evaluate", "sleep", "--greedy"], "sleep is a reference defender: it takes neither a workflow nor --greedy."),
         (["evaluate", "sleep", "--protocol", "x"], "unknown protocol 'x'; allowed: challenge."),
         (["evaluate", "sleep", "--protocol", "challenge", "--red-agent", "bline"], "plays all red agents"),
-        (["train", "--backend", "cyborg", "--path", "fast"], "path 'fast' is that of the native engine"),
+        (["train", "--backend", "cyborg", "--path", "fast"], "path 'fast' needs the native engine"),
         (
             ["evaluate", UNIVERSAL, "--backend", "cyborg"],
             "say which one with --workflow; on CybORG all would take hours.",

@@ -229,7 +229,7 @@ def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkey
     exported = load_policy(tmp_path / "a" / "b")
     assert (exported.workflow, exported.universal) == (ORDER, False)
     assert list(unit_types()) == UNIT_TYPES
-    with pytest.raises(UserError, match="exists already; give a new folder"):
+    with pytest.raises(UserError, match="already exists; give a new folder"):
         export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")

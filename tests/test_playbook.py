@@ -84,4 +84,4 @@ def test_any_callable_has_a_playbook_and_bad_input_is_refused() -> None:
     assert_refused(run("playbook", DATA / "universal.safetensors"), "say which one with --workflow")
     assert_refused(run("playbook", "expert", "--red-agent", "green"), "unknown red agent 'green'")
     assert_refused(run("playbook", "expert", "--episodes", "1"), "number of episodes must be from 2")
-    assert_refused(run("playbook", "expert", "--takeover", "5-1"), "must begin with the smaller number")
+    assert_refused(run("playbook", "expert", "--takeover", "5-1"), "must start with the smaller number")

@@ -199,7 +199,7 @@ def test_a_story_begins_with_what_red_holds_and_what_it_costs() -> None:
     [
         ("-1", "not '-1'"),
         ("x", "not 'x'"),
-        ("60-10", "must begin with the smaller number, not '60-10'"),
+        ("60-10", "must start with the smaller number, not '60-10'"),
         ("10001", "at most 10000 steps, not 10001"),
         ("", "not ''"),
         ("1.5", "not '1.5'"),
@@ -250,7 +250,7 @@ def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
     [
         ({"takeover": "0,1,2", "n_envs": 2}, "n_envs 2 is too small for 3 takeovers"),
         ({"takeover": "0,1,2", "n_eval_episodes": 2}, "n_eval_episodes 2 is too small for 3 takeovers"),
-        ({"takeover": "5", "preset": "champion"}, "for the challenge alone; leave --takeover out"),
+        ({"takeover": "5", "preset": "champion"}, "only for the challenge; leave out --takeover"),
         ({"workflow": ORDER, "guard": True, "view": "memory", "imitate_updates": 1}, "use --no-guard"),
     ],
 )

@@ -78,7 +78,9 @@ def larger(network: Network) -> Network:
 
 def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(network: Network) -> None:
     for view in (MEMORY, View("plain", "host-decoy"), View("memory", "full")):
-        with pytest.raises(UserError, match=f"the {view} knows only CAGE Challenge 2; .* differs in hosts, subnets."):
+        with pytest.raises(
+            UserError, match=f"the {view} supports only CAGE Challenge 2; .* differs in hosts, subnets."
+        ):
             ViewedEnvs(CageVectorEnv(1, network=larger(network)), view)
     assert with_view(CageVectorEnv(1, network=larger(network)), PLAIN).single_action_space.n == 145 + 11
     dearer = replace(network, hosts=tuple(replace(host, value=5.0) for host in network.hosts))
@@ -173,7 +175,7 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
     assert_refused(run("train", "--workflow", order, "--warm-start", path, cwd=tmp_path), words)
     with pytest.raises(UserError, match="the warm start has view plain with full actions, but view memory with full"):
         check_task(make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")))
-    with pytest.raises(UserError, match="who imitates it needs one: use --view memory"):
+    with pytest.raises(UserError, match="imitates it needs one: use --view memory"):
         check_task(make_config("general", imitate_updates=1))
     assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, short-memory, memory.")
     assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")

@@ -73,7 +73,7 @@ register_envs()
 
 
 def __getattr__(name: str) -> Any:
-    """Loads public names at first use, so that ``workflow-rl --help`` does not wait for Numba."""
+    """Imports public names on first use, so that ``workflow-rl --help`` does not load Numba."""
     if name in _HOMES:
         return getattr(importlib.import_module(f"workflow_rl.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

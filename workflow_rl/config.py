@@ -1,4 +1,4 @@
-"""Settings of a training and of a search: frozen dataclasses, the presets as sets of values, to and from JSON."""
+"""Settings of trainings and searches: frozen dataclasses, their checks, and conversion to and from JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from workflow_rl.errors import UserError
 
 VERSION = "0.1.0"
-CHALLENGE_LENGTHS = (30, 50, 100)  # episodes of the challenge's evaluation
+CHALLENGE_LENGTHS = (30, 50, 100)  # episode lengths of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "short-memory", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
@@ -19,8 +19,7 @@ ALIGNMENTS = ("penalty", "potential")
 TIME_LIMITS = ("bootstrap", "cut")
 DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
-
-
+MOST_PROCESSES = 10_000
 MOST_TAKEOVER = 10_000
 TAKEOVER_FORM = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
@@ -31,68 +30,61 @@ def _setting(default: Any, help_text: str) -> Any:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Every value of one training; the help texts are those of ``workflow-rl train --help``."""
+    """All settings of a training, with the help texts of ``workflow-rl train --help``."""
 
     workflow: str = _setting("", "Order of unit types, highest priority first; empty: a general policy.")
-    universal: bool = _setting(False, "One policy for all workflows: each environment has its own.")
-    red_agent: str = _setting("bline", "bline, meander, sleep, or a comma list = mixed.")
+    universal: bool = _setting(False, "Train one policy conditioned on all workflows.")
+    red_agent: str = _setting("bline", "bline, meander, sleep, or a comma-separated list for a mixture.")
     edition: str = _setting("current", "Edition of CybORG 2.1: current or leaderboard.")
-    takeover: str = _setting("0", "Steps that red plays before blue may act; 10-60: drawn for each episode.")
-    seed: int = _setting(0, "Same seed, same result.")
-    n_envs: int = _setting(200, "Environments side by side.")
+    takeover: str = _setting("0", "Steps that red plays before blue may act; 10-60: sampled for each episode.")
+    seed: int = _setting(0, "Random seed; the same seed gives the same result.")
+    n_envs: int = _setting(200, "Number of parallel environments.")
     update_steps: int = _setting(100, "Steps of each environment between two updates.")
     max_steps: int = _setting(100, "Length of an episode.")
     max_episodes: int = _setting(50, "Stop after this many episodes per environment.")
-    min_episodes: int = _setting(5, "Do not stop because the workflow is followed before this many.")
+    min_episodes: int = _setting(5, "Earliest stop for a followed workflow, in episodes per environment.")
     compliance_threshold: float = _setting(0.95, "Compliance and kept at which a workflow counts as followed.")
     patience: int = _setting(
-        0, "A followed workflow is trained on until so many updates gained less than 1 % of return; 0: it is not."
+        0, "Stop only after this many updates with less than 1 % gain in return; 0: stop once the workflow is followed."
     )
     alignment_lambda: float = _setting(20.0, "Strength of the alignment reward.")
-    alignment: str = _setting("penalty", "penalty: for each violation; potential: for a rise of compliance.")
+    alignment: str = _setting("penalty", "penalty: for each violation; potential: reward for a rise of compliance.")
     kept_target: float = _setting(
-        0.0, "Adapt the penalty, from alignment-lambda on, until this share of games keeps the order; 0: do not."
+        0.0, "Adapt the penalty, starting at alignment-lambda, until this share of episodes has no violation; 0: fixed."
     )
-    guard: bool = _setting(False, "Take away fixes of a type while one of higher priority looks compromised.")
-    warm_start: str = _setting(
-        "none",
-        "Start from none, general (a short training without an order comes first), a policy or a run.",
-    )
-    warm_updates: int = _setting(30, "Updates of the general policy that a warm start begins with.")
+    guard: bool = _setting(False, "Mask fixes of a type while one of higher priority looks compromised.")
+    warm_start: str = _setting("none", "Start from none, general (first a short general training), a policy or a run.")
+    warm_updates: int = _setting(30, "Updates of the general training of a warm start.")
     epochs: int = _setting(4, "Passes over each batch.")
     minibatch: int = _setting(0, "Transitions per gradient step; 0: the full batch.")
-    lr: float = _setting(0.002, "Learning rate of Adam, betas 0.9 and 0.99.")
-    anneal: bool = _setting(False, "Over the training, lower learning rate and entropy to 0 and raise the penalty.")
+    lr: float = _setting(0.002, "Learning rate of Adam (betas 0.9 and 0.99).")
+    anneal: bool = _setting(False, "Anneal learning rate and entropy to 0, and raise the penalty to its full strength.")
     gamma: float = _setting(0.99, "Discount.")
     gae_lambda: float = _setting(1.0, "1: Monte-Carlo returns; below: generalised advantage estimation.")
-    time_limit: str = _setting(
-        "bootstrap", "Value of the game after max_steps: bootstrap, estimated by the critic; cut, 0."
-    )
-    clip: float = _setting(0.2, "Clip of the probability ratio.")
+    time_limit: str = _setting("bootstrap", "Value after max_steps: bootstrap (estimated by the critic) or cut (0).")
+    clip: float = _setting(0.2, "Clip range of the probability ratio.")
     entropy: float = _setting(0.0, "Weight of the entropy bonus.")
     value_weight: float = _setting(0.5, "Weight of the value loss.")
-    max_grad_norm: float = _setting(0.0, "Largest norm of a gradient; 0: not limited.")
-    normalise_returns: bool = _setting(True, "Centre and scale the returns of each batch.")
-    normalise_advantages: bool = _setting(False, "Centre and scale the advantages of each batch.")
-    replay_batches: int = _setting(0, "Recent batches used again in each update, with importance correction.")
+    max_grad_norm: float = _setting(0.0, "Maximum gradient norm; 0: no clipping.")
+    normalise_returns: bool = _setting(True, "Normalise the returns of each batch.")
+    normalise_advantages: bool = _setting(False, "Normalise the advantages of each batch.")
+    replay_batches: int = _setting(0, "Recent batches replayed in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
-    view: str = _setting(
-        "plain", "plain: 52 bits; short-memory: also what blue restored; memory: all that it can remember."
-    )
-    actions: str = _setting("full", "full: all 145; host-decoy: one decoy action per host, the next useful one.")
-    improve_rounds: int = _setting(0, "Improve the expert by so many rounds of paired games before it is imitated.")
-    imitate_updates: int = _setting(0, "First learn from so many batches of the expert's play; needs view memory.")
-    greedy: bool = _setting(False, "The policy is meant to be played with its most probable actions.")
+    view: str = _setting("plain", "plain: 52 bits; short-memory: also the restored hosts; memory: the whole memory.")
+    actions: str = _setting("full", "full: all 145; host-decoy: one action per host for its next useful decoy.")
+    improve_rounds: int = _setting(0, "Rounds of paired games that improve the expert before it is imitated.")
+    imitate_updates: int = _setting(0, "Updates that imitate the expert at first; needs view memory.")
+    greedy: bool = _setting(False, "The policy will be played with its most probable actions.")
     n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation; on CybORG 100.")
-    path: str = _setting("auto", "fast: once per distinct input; plain: every transition; auto: the less work.")
+    path: str = _setting("auto", "fast: loss by distinct input; plain: by transition; auto: whichever is less work.")
     device: str = _setting("auto", "auto, cpu or cuda.")
-    backend: str = _setting("native", "native, or cyborg: genuine CybORG, a process for each environment.")
+    backend: str = _setting("native", "native, or cyborg: genuine CybORG with a process per environment.")
     cyborg_path: str = _setting("", "With backend cyborg: a checkout of CybORG to use instead of csle-cyborg.")
     checkpoint_updates: int = _setting(25, "Updates between two checkpoints; on CybORG 1.")
 
     @property
     def conditioned(self) -> bool:
-        """Does the policy see a workflow?"""
+        """Is the policy conditioned on a workflow?"""
         return bool(self.workflow) or self.universal
 
     @property
@@ -106,26 +98,24 @@ class TrainConfig:
         return -(-self.max_episodes * self.max_steps // self.update_steps)
 
 
-MOST_PROCESSES = 10_000
-
-
 @dataclass(frozen=True)
 class SearchConfig:
-    """Every value of one search; ``train`` holds those of its trainings, without a workflow."""
+    """All settings of a search; ``train`` holds those of its trainings, without a workflow."""
 
     train: TrainConfig = TrainConfig()
-    n_workflows: int = _setting(20, "Evaluations of workflows; one may be visited several times.")
-    replicates: int = _setting(2, "Independent trainings of each evaluation, and of each finalist.")
+    n_workflows: int = _setting(20, "Evaluations of workflows; a workflow may be evaluated several times.")
+    replicates: int = _setting(2, "Independent trainings per evaluation and per finalist.")
     strategy: str = _setting("gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.")
-    gp_beta: float = _setting(2.0, "Weight of the deviation in the bound: mean + beta * deviation.")
-    n_initial: int = _setting(6, "First evaluations that are a design to tell the effects of pairs apart.")
-    finish: bool = _setting(True, "Train the finalists to the end, and twice as long; the verdict is theirs.")
+    gp_beta: float = _setting(2.0, "Weight of the standard deviation in the bound: mean + beta * deviation.")
+    n_initial: int = _setting(6, "Initial evaluations, designed to separate the effects of pairs.")
+    finish: bool = _setting(True, "Train the finalists to the end, and twice as long; they decide the verdict.")
     finalists: int = _setting(3, "The best workflow, and the best with a priority reversed; in incidents at most 5.")
     finish_episodes: int = _setting(
         0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250."
     )
     in_flight: int = _setting(
-        2, "Evaluations under way when the next one is chosen, part of the result; 0: as many as there is room for."
+        2,
+        "Evaluations pending when the next one is chosen, which affects the result; 0: as many as the workers can run.",
     )
 
 
@@ -133,7 +123,7 @@ SEARCH_FIELDS = tuple(item for item in fields(SearchConfig) if item.name != "tra
 
 
 def check_jobs(jobs: int | None) -> int:
-    """Trainings at once: as asked for, or one per core."""
+    """The number of concurrent trainings: as given, or one per core."""
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not 1 <= jobs <= 1000:
@@ -142,7 +132,7 @@ def check_jobs(jobs: int | None) -> int:
 
 
 def check_search_config(config: SearchConfig) -> None:
-    """Refuses impossible values with a sentence that names them."""
+    """Rejects invalid values with a message that names them."""
     check_config(config.train)
     _check_types(config, SEARCH_FIELDS)
     for name, most in (
@@ -154,7 +144,7 @@ def check_search_config(config: SearchConfig) -> None:
             raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
     _at_least(config, "n_initial", 0)
     if config.train.imitate_updates:
-        raise UserError("a search has no teacher: leave --imitate-updates out.")
+        raise UserError("a search has no teacher: leave out --imitate-updates.")
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
     if config.strategy not in STRATEGIES:
@@ -162,7 +152,7 @@ def check_search_config(config: SearchConfig) -> None:
 
 
 def check_config(config: TrainConfig) -> None:
-    """Refuses values of the wrong type and impossible numbers with a sentence that names them."""
+    """Rejects values of the wrong type or range with a message that names them."""
     _check_types(config, fields(config))
     for name in ("n_envs", "update_steps", "max_steps", "max_episodes", "epochs", "hidden", "checkpoint_updates"):
         _at_least(config, name, 1)
@@ -185,7 +175,7 @@ def check_config(config: TrainConfig) -> None:
             f"({config.n_envs} environments x {config.update_steps} steps)."
         )
     if config.minibatch and config.path == "fast":
-        raise UserError("path 'fast' works on the full batch; use 'auto' or 'plain' with minibatches.")
+        raise UserError("path 'fast' needs the full batch; use 'auto' or 'plain' with minibatches.")
     for name, value, most in (
         ("n_envs", config.n_envs, 1_000_000), ("the batch", config.batch, 20_000_000), ("hidden", config.hidden, 4096),
         ("seed", config.seed, 2**63 - 1), ("max_steps", config.max_steps, 2**31 - 1),
@@ -196,7 +186,7 @@ def check_config(config: TrainConfig) -> None:
     if config.backend == "cyborg" and config.n_envs > MOST_PROCESSES:
         raise UserError(f"n_envs must be at most {MOST_PROCESSES} on CybORG, not {config.n_envs}: each is a process.")
     if config.backend == "cyborg" and config.path == "fast":
-        raise UserError("path 'fast' is that of the native engine; use 'auto' or 'plain' with backend cyborg.")
+        raise UserError("path 'fast' needs the native engine; use 'auto' or 'plain' with backend cyborg.")
     if config.min_episodes > config.max_episodes:
         raise UserError(f"min_episodes {config.min_episodes} is larger than max_episodes {config.max_episodes}.")
     if config.kept_target and config.alignment != "penalty":
@@ -228,28 +218,25 @@ def config_to_json(config: TrainConfig | SearchConfig) -> dict[str, Any]:
     return asdict(config)
 
 
-RETIRED: dict[str, Any] = {
-    "anchor": 0.0,
-    "challenge_weights": False,
-}  # of earlier versions, where they did nothing
+RETIRED: dict[str, Any] = {"anchor": 0.0, "challenge_weights": False}  # settings of earlier versions, without effect
 
 
 def config_from_json(values: Mapping[str, Any]) -> TrainConfig:
-    """The settings that :func:`config_to_json` wrote."""
+    """The settings of a training from :func:`config_to_json`."""
     config = TrainConfig(**{name: value for name, value in values.items() if RETIRED.get(name) != value})
     check_config(config)
     return config
 
 
 def search_config_from_json(values: Mapping[str, Any]) -> SearchConfig:
-    """The settings of a search that :func:`config_to_json` wrote."""
+    """The settings of a search from :func:`config_to_json`."""
     config = SearchConfig(**{**values, "train": config_from_json(values["train"])})
     check_search_config(config)
     return config
 
 
 def parse_takeover(takeover: str | int | Sequence[str]) -> list[tuple[int, int]]:
-    """The least and the largest number of steps of each environment, which take the entries in turn.
+    """The smallest and largest number of steps of each entry; environments use the entries in turn.
 
     >>> parse_takeover(30), parse_takeover("0,10-60")
     ([(30, 30)], [(0, 0), (10, 60)])
@@ -260,12 +247,12 @@ def parse_takeover(takeover: str | int | Sequence[str]) -> list[tuple[int, int]]
         found = TAKEOVER_FORM.fullmatch(part.strip())
         if found is None:
             raise UserError(
-                f"takeover must be a number of steps from 0 to {MOST_TAKEOVER}, a range as 10-60, or a comma list of "
-                f"them, not {takeover!r}."
+                f"takeover must be a number of steps from 0 to {MOST_TAKEOVER}, a range such as 10-60, or a "
+                f"comma-separated list of them, not {takeover!r}."
             )
         least, most = int(found[1]), int(found[2] or found[1])
         if least > most:
-            raise UserError(f"the range of a takeover must begin with the smaller number, not {part.strip()!r}.")
+            raise UserError(f"the range of a takeover must start with the smaller number, not {part.strip()!r}.")
         if most > MOST_TAKEOVER:
             raise UserError(f"a takeover must come after at most {MOST_TAKEOVER} steps, not {most}.")
         ranges.append((least, most))
@@ -273,7 +260,7 @@ def parse_takeover(takeover: str | int | Sequence[str]) -> list[tuple[int, int]]
 
 
 def opponent_words(red_agent: str, takeover: str) -> str:
-    """Whom a defender meets, for titles.
+    """The opponent as text for titles.
 
     >>> opponent_words("bline", "0"), opponent_words("bline", "30")
     ('bline', 'bline, takeover after 30 steps')
@@ -282,5 +269,5 @@ def opponent_words(red_agent: str, takeover: str) -> str:
 
 
 def is_incident(takeover: str | int) -> bool:
-    """Does red play before blue in any environment?"""
+    """Does red play before blue takes over in any environment?"""
     return any(most > 0 for _, most in parse_takeover(takeover))

@@ -1,4 +1,4 @@
-"""The errors that a user can cause and mend."""
+"""Errors that a user can cause and fix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """Bad input: its message is one sentence that names the value at fault and what is allowed.
+    """Invalid input; the message is one sentence that names the invalid value and what is allowed.
 
     The command line prints it without a traceback and exits with code 2.
     """
@@ -21,19 +21,19 @@ class TraceError(UserError):
 
 
 class MissingExtraError(UserError):
-    """An optional package is needed and not installed; the message says which extra to install."""
+    """An optional package is not installed; the message names the extra to install."""
 
 
 class RunInUseError(UserError):
-    """A run directory that another process holds."""
+    """A run directory that is locked by another process."""
 
 
 class SimulatorError(UserError):
-    """Genuine CybORG failed, or a process that plays it could not be started or died; a run can be resumed."""
+    """Genuine CybORG failed, or its process could not be started or died; the run can be resumed."""
 
 
 def check_choice(what: str, value: object, allowed: Iterable[str]) -> str:
-    """Returns ``value`` if it is one of ``allowed``, else raises a sentence that names both."""
+    """Returns ``value`` if it is one of ``allowed``, else raises an error that names both."""
     names = list(allowed)
     if not isinstance(value, str) or value not in names:
         raise UserError(f"unknown {what} {value!r}; allowed: {', '.join(names)}.")

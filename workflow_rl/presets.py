@@ -1,4 +1,4 @@
-"""Presets: sets of values for every training strategy of the documents and for our own defaults."""
+"""Presets: settings of every training strategy of the design documents and of our own defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workflow_rl.errors import UserError
 ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
 _REMEMBERS: dict[str, Any] = {"view": "memory", "actions": "host-decoy"}
 _ANNEALED: dict[str, Any] = {"lr": 0.005, "entropy": 0.01, "anneal": True}
-PRESETS: dict[str, dict[str, Any]] = {  # for the first three also AGAINST
+PRESETS: dict[str, dict[str, Any]] = {  # AGAINST completes the first three
     "workflow": _ANNEALED,
     "general": _ANNEALED,
     "search": _ANNEALED | {
@@ -41,10 +41,10 @@ PRESETS: dict[str, dict[str, Any]] = {  # for the first three also AGAINST
         "greedy": True,
     },
 }  # fmt: skip
-# What suits the opponent, by measurement: generalised advantages end better against B_line, worse against Meander.
+# Measured by opponent: generalised advantage estimation is better against B_line and worse against Meander.
 _GENERALISED = {"gae_lambda": 0.95, "normalise_advantages": True}
 _MONTE_CARLO = {"gae_lambda": 1.0, "normalise_advantages": False}
-AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any other
+AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" stands for all others
     "workflow": {
         "bline": _GENERALISED | {"max_episodes": 700, "patience": 400, "warm_start": "general"},
         "": _MONTE_CARLO | {"max_episodes": 2000, "patience": 1000, "warm_start": "none"},
@@ -52,24 +52,24 @@ AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" is any othe
     "general": {"bline": _GENERALISED | {"max_episodes": 700}, "": _MONTE_CARLO | {"max_episodes": 2000}},
     "search": {"bline": _GENERALISED, "": _MONTE_CARLO},
 }
-# Where blue takes over a network under attack, an order must be kept when it hurts: the guard, the short memory and a
-# penalty held by the share of games that keep it see to that. With one decoy action per host instead of eight, PPO
-# finds the rare fix that pays off late (docs/incidents.md).
+# In incidents a workflow must be followed even where it costs return. The guard, the short memory and a penalty adapted
+# to `kept` ensure that. With one decoy action per host instead of eight, PPO finds the rare fix that pays off late
+# (docs/incidents.md).
 _INCIDENT: dict[str, Any] = {
     "view": "short-memory", "actions": "host-decoy", "entropy": 0.03, "gae_lambda": 0.98, "normalise_advantages": False,
 }  # fmt: skip
 _OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
 INCIDENT: dict[str, dict[str, Any]] = {
     "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
-    "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # more of a margin, also for its finalists
+    "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # a larger margin, also for finalists
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
-INCIDENT_SEARCH: dict[str, Any] = {"finalists": 5}  # of the search itself: more priorities matter there
+INCIDENT_SEARCH: dict[str, Any] = {"finalists": 5}  # more priorities matter in incidents
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
-    "search": "one workflow in the documents' budget, from a short general training; the default of a search",
-    "universal": "one policy for all 120 workflows",
+    "search": "one workflow within the documents' budget, after a short general training; the default of a search",
+    "universal": "one policy conditioned on all 120 workflows",
     "sequential": "the documents' sequential trainer: 1 environment, an update per episode",
     "mini-batch": "1 environment, an update per 5 episodes",
     "standard": "8 environments, 2048 transitions, minibatches of 64",
@@ -82,7 +82,7 @@ PRESET_WORDS = {
 
 
 def make_config(preset: str = "", **values: Any) -> TrainConfig:
-    """A preset with some values changed; without a name the preset that suits the task.
+    """The settings of a preset with some values changed; by default the preset for the task.
 
     >>> make_config("parallel-25").batch
     2500
@@ -103,7 +103,7 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
         suited |= INCIDENT[preset]
     if values.get("alignment", TrainConfig.alignment) != "penalty":
-        suited["kept_target"] = 0.0  # there is no penalty to adapt
+        suited["kept_target"] = 0.0  # no penalty to adapt
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
@@ -111,12 +111,12 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     return config
 
 
-NO_SEARCH = ("general", "universal", "original", "champion")  # presets that train no single workflow
-TASK_FIELDS = ("workflow", "universal")  # the search's business, not the user's
+NO_SEARCH = ("general", "universal", "original", "champion")  # presets that do not train a single workflow
+TASK_FIELDS = ("workflow", "universal")  # chosen by the search
 
 
 def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
-    """A preset with some values changed, for a search.
+    """The settings of a search: a preset with some values changed.
 
     >>> make_search_config(n_workflows=3, n_envs=50).train.n_envs
     50
@@ -130,7 +130,7 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
         raise UserError(f"unknown preset {preset!r}; allowed: {allowed}.")
     train = make_config(preset or "search", **values)
     if preset in NO_SEARCH:
-        raise UserError(f"preset {preset!r} trains no single workflow; a search needs one that does.")
+        raise UserError(f"preset {preset!r} does not train a single workflow, as a search needs.")
     if is_incident(train.takeover):
         own = INCIDENT_SEARCH | own
     config = SearchConfig(train=train, **own)

@@ -1,16 +1,16 @@
 """Run: one training or search in its own directory, from which it can be resumed, repeated and reported on.
 
     config.json             kind, definition of compliance, all settings, seed, versions, commit; written once
-    events.jsonl            one line per update (of a search: per suggestion and evaluation), only ever added to
-    progress.csv            the same as a table (of a search: suggestions.csv and ranking.csv)
-    teacher.safetensors     of a training by paired games: the exceptions found so far; replaced atomically
+    events.jsonl            one line per update (in a search: per suggestion and evaluation), append-only
+    progress.csv            the same as a table (in a search: suggestions.csv and ranking.csv)
+    teacher.safetensors     exceptions found by paired games so far; replaced atomically
     checkpoint.safetensors  weights, optimiser, generators, engine states, counters; replaced atomically
-    bases/, trainings/, finals/   of a search: the runs of its trainings
-    policy.safetensors      the trained policy (of a search: the best one)
+    bases/, trainings/, finals/   the runs of a search's trainings
+    policy.safetensors      the trained policy (in a search: the best one)
     result.json             written last: the run is finished
 
-Loading a run executes nothing: weights are safetensors, the rest is JSON. A last event that a crash cut off is ignored;
-a resume drops the events after the last checkpoint, because it repeats those updates with the same outcome.
+Loading a run executes no code: weights are safetensors, the rest is JSON. An incomplete last event is ignored. Resuming
+drops the events after the last checkpoint, because it repeats those updates with the same outcome.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from workflow_rl.config import SearchConfig, TrainConfig
 from workflow_rl.errors import RunInUseError, UserError
 
 TRAINING, SEARCH = "training", "search"  # kinds of runs
-DEFINITION = 2  # of compliance, by which the figures of a run are meant; see compliance.py
-FIGURES = {  # that a result must have; of a search every row of its ranking
+DEFINITION = 2  # version of the definition of compliance, see compliance.py
+FIGURES = {  # required in a result, or in every row of a search's ranking
     TRAINING: ("mean_return", "standard_error", "repairs", "idle_fixes", "updates", "episodes"),
     SEARCH: ("mean_return", "standard_error", "visits"),
 }
 FIGURES_OF_FINALIST = ("mean_return", "standard_error", "half_as_long", "repairs", "idle_fixes")
 Config = TypeVar("Config", TrainConfig, SearchConfig)
-Json = dict[str, Any]  # an object as it stands in a file
+Json = dict[str, Any]  # a JSON object
 
 
 class Run(Generic[Config]):
-    """A run directory that this process holds; see the module for what is in it."""
+    """A run directory that this process has locked; see the module for its files."""
 
     def __init__(self, path: Path, config: Config) -> None:
         self.path = path
@@ -59,9 +59,9 @@ class Run(Generic[Config]):
 
     @classmethod
     def create(cls, path: Path, config: Config) -> Run[Config]:
-        """A new run; refuses a directory that already holds one."""
+        """Creates a run; rejects a directory that already holds one."""
         if path == Path():
-            raise UserError("a run needs a directory of its own, not the current one.")
+            raise UserError("a run needs its own directory, not the current one.")
         for name in ("config.json", "events.jsonl", "result.json", "trainings", "teacher.safetensors"):
             if (path / name).exists():
                 raise UserError(f"{path} already holds a run ({name}); resume it or choose another directory.")
@@ -78,25 +78,25 @@ class Run(Generic[Config]):
 
     @staticmethod
     def open(path: Path) -> Run[TrainConfig]:
-        """An existing training."""
+        """Opens an existing training."""
         return Run(path, read_config(path))
 
     @staticmethod
     def open_search(path: Path) -> Run[SearchConfig]:
-        """An existing search."""
+        """Opens an existing search."""
         return Run(path, read_search_config(path))
 
     def log(self, *events: Json) -> None:
-        """Adds events; all of them, or none if the process is killed."""
-        with open(self.path / "events.jsonl", "ab", buffering=0) as file:  # unbuffered: one call to the system
+        """Appends events: all of them, or none if the process is killed."""
+        with open(self.path / "events.jsonl", "ab", buffering=0) as file:  # unbuffered: a single system call
             file.write("".join(json.dumps(event) + "\n" for event in events).encode())
 
     def events(self) -> list[Json]:
-        """All events so far."""
+        """All events logged so far."""
         return read_events(self.path)
 
     def drop_events_after(self, phase: str, update: int, phases: list[str]) -> None:
-        """Forgets events of updates that will be made again after a resume, and writes the table anew."""
+        """Drops the events of updates that a resumed training repeats."""
         place = (phases.index(phase), update)
         try:
             kept = [event for event in self.events() if (phases.index(event["phase"]), event["update"]) <= place]
@@ -105,7 +105,7 @@ class Run(Generic[Config]):
         self.rewrite_events(kept)
 
     def rewrite_events(self, events: list[Json]) -> None:
-        """Replaces all events; also removes what is left of one that was cut off."""
+        """Replaces all events, which also removes an incomplete last one."""
         write_atomically(self.path / "events.jsonl", "".join(json.dumps(event) + "\n" for event in events).encode())
 
     def save_checkpoint(self, arrays: dict[str, np.ndarray], meta: Json) -> None:
@@ -113,17 +113,17 @@ class Run(Generic[Config]):
         write_tensors(self.path / "checkpoint.safetensors", arrays, meta)
 
     def load_checkpoint(self) -> tuple[dict[str, np.ndarray], Json] | None:
-        """Arrays and counters of the last checkpoint; None before the first."""
+        """Arrays and counters of the last checkpoint; None if there is none."""
         path = self.path / "checkpoint.safetensors"
         return read_tensors(path) if path.exists() else None
 
     def finish(self, result: Json) -> None:
-        """Writes the table of the updates and the result."""
+        """Writes progress.csv and the result."""
         self.write_table("progress.csv", self.events())
         self.write_result(result)
 
     def write_table(self, name: str, rows: list[Json]) -> None:
-        """Writes rows with the same columns as CSV; none if there are none."""
+        """Writes rows with equal columns as CSV, if there are any."""
         if rows:
             text = io.StringIO()
             table = csv.DictWriter(text, fieldnames=list(rows[0]))
@@ -132,16 +132,16 @@ class Run(Generic[Config]):
             write_atomically(self.path / name, text.getvalue().encode())
 
     def write_result(self, result: Json) -> None:
-        """Writes the result: from now on the run is finished."""
+        """Writes the result, which marks the run as finished."""
         write_atomically(self.path / "result.json", json.dumps(result, indent=1).encode())
 
     def close(self) -> None:
-        """Lets others use the directory."""
+        """Unlocks the directory."""
         os.close(self._lock)
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; whatever is wrong with the text is a ValueError."""
+    """Parses JSON; any invalid text raises ValueError."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -149,7 +149,7 @@ def parse_json(text: str) -> Any:
 
 
 def read_about(path: Path) -> Json:
-    """What config.json of the run in ``path`` says: kind, config, versions, commit."""
+    """Content of config.json of the run in ``path``."""
     try:
         about = parse_json((path / "config.json").read_text(encoding="utf-8"))
     except OSError:
@@ -161,10 +161,10 @@ def read_about(path: Path) -> Json:
     if about.get("definition") != DEFINITION:
         raise UserError(
             f"{path} was made by an earlier version, where fixes that repaired nothing counted as compliance: its "
-            "figures would mislead, so it is not read; make it again."
+            "figures are misleading; make it again."
         )
     if about.get("kind") not in (TRAINING, SEARCH):
-        raise UserError(f"{path}/config.json is damaged: {about.get('kind')!r} is no kind of run.")
+        raise UserError(f"{path}/config.json is damaged: unknown kind of run {about.get('kind')!r}.")
     return about
 
 
@@ -179,7 +179,7 @@ def read_search_config(path: Path) -> SearchConfig:
 
 
 def _read_settings(path: Path, kind: str, parse: Callable[[Json], Config]) -> Config:
-    """Settings that came after the run was made have their defaults."""
+    """Settings that are newer than the run have their defaults."""
     if (about := read_about(path))["kind"] != kind:
         raise UserError(f"{path} holds a {about['kind']}, not a {kind}.")
     try:
@@ -204,7 +204,7 @@ def read_result(path: Path) -> Json | None:
 
 
 def checked_result(path: Path, kind: str) -> Json | None:
-    """The result of a run if every figure that others show is there; None while it is not finished."""
+    """The result of a run, checked for all required figures; None while it is not finished."""
     if (result := read_result(path)) is None:
         return None
     for row in _rows(path, result, "ranking") if kind == SEARCH else [result]:
@@ -223,7 +223,7 @@ def _rows(path: Path, result: Json, name: str) -> list[Json]:
 
 def _check_row(path: Path, row: Json, figures: tuple[str, ...], words: tuple[str, ...]) -> None:
     wrong = [name for name in figures if not is_number(row.get(name))]
-    defined = ("compliance", "compliance_error", "kept")  # all of them, or without a repair none
+    defined = ("compliance", "compliance_error", "kept")  # all None without a repair
     if any(row.get(name, "missing") is not None for name in defined):
         wrong += [name for name in defined if not is_number(row.get(name))]
     wrong += [name for name in words if not isinstance(row.get(name), str)]
@@ -232,7 +232,7 @@ def _check_row(path: Path, row: Json, figures: tuple[str, ...], words: tuple[str
 
 
 def missing_events(kind: str, result: Json | None, events: list[Json]) -> str:
-    """What the events of a finished run lack, in words; empty if they are complete."""
+    """Message about missing events of a finished run; empty if they are complete."""
     if result is None:
         return ""
     search = kind == SEARCH
@@ -244,11 +244,11 @@ def missing_events(kind: str, result: Json | None, events: list[Json]) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Is it a finite number?"""
+    """Is the value a finite number?"""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf
 
 
-def read_events(path: Path) -> list[dict[str, Any]]:
+def read_events(path: Path) -> list[Json]:
     """Events of the run in ``path``; a last line that was cut off is left out, any other damage is refused."""
     events, damaged, cut_off = scan_events(path)
     if len(damaged) > cut_off:
@@ -256,7 +256,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def scan_events(path: Path) -> tuple[list[dict[str, Any]], list[int], bool]:
+def scan_events(path: Path) -> tuple[list[Json], list[int], bool]:
     """The readable events of a run, the numbers of its other lines (from 1), and whether the last one was cut off."""
     try:
         lines = (path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -277,7 +277,7 @@ def scan_events(path: Path) -> tuple[list[dict[str, Any]], list[int], bool]:
     return events, damaged, damaged[-1:] == [len(lines)] and lines[-1].startswith("{")
 
 
-def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: Json) -> None:
     """Writes named arrays and a JSON object into one safetensors file, atomically."""
     try:
         write_atomically(path, tensor_bytes(arrays, meta))
@@ -286,14 +286,14 @@ def write_tensors(path: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any
 
 
 def tensor_bytes(arrays: dict[str, np.ndarray], meta: Json) -> bytes:
-    """The content of a file of :func:`write_tensors`."""
+    """The content of a file written by :func:`write_tensors`."""
     plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     content: bytes = save(plain, {"meta": json.dumps(meta)})
     return content
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], Json]:
-    """Arrays and JSON object of a file of :func:`write_tensors`."""
+    """Arrays and JSON object of a file written by :func:`write_tensors`."""
     try:
         with safe_open(str(path), framework="numpy") as file:
             meta = parse_json((file.metadata() or {})["meta"])
@@ -305,7 +305,7 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], Json]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces a file in one go: whoever reads it sees the old or the new content, also after a crash."""
+    """Replaces a file atomically: readers see the old or the new content, even after a crash."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
@@ -318,7 +318,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def new_run_directory(name: str) -> Path:
-    """A directory under runs/ that does not exist yet."""
+    """Path of a new directory under runs/."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     paths = (Path("runs") / (f"{stamp}-{name}" + (f"-{number}" if number else "")) for number in count())
     return next(path for path in paths if not path.exists())
@@ -326,7 +326,7 @@ def new_run_directory(name: str) -> Path:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions that a result may depend on."""
+    """Versions of the packages that a result may depend on."""
     from importlib.metadata import version
 
     names = ("numpy", "numba", "torch", "gymnasium", "safetensors", "botorch", "gpytorch")
@@ -335,7 +335,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit() -> str:
-    """Commit of the source, where it is a git checkout."""
+    """Commit of the source if it is a git checkout, else ``unknown``."""
     git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
@@ -344,7 +344,7 @@ def commit() -> str:
 
 
 def hold(path: Path) -> int:
-    """Locks the directory until this process ends, however it ends."""
+    """Locks the directory until the process ends; returns the handle of the lock."""
     try:
         handle = os.open(path / ".lock", os.O_CREAT | os.O_RDWR)
     except OSError as error:

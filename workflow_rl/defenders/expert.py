@@ -1,7 +1,7 @@
-"""A defender by rules: each has a name and a reason, the first that applies acts. Baseline, teacher and explanation.
+"""A rule-based defender. Every rule has a name and a reason, and the first rule that applies chooses the action.
 
-It sees what every defender sees, through memory.py: neither the opponent's name nor the length of the episode. Only the
-edition must be known, for a Restore breaks HarakaRCE in the leaderboard edition and red's port memory differs.
+It observes what every defender observes (memory.py), neither the opponent's name nor the length of the episode. It must
+know the edition: in the leaderboard edition a Restore breaks HarakaRCE, and red remembers ports differently.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ from workflow_rl.envs.memory import (
 
 
 class Rule(NamedTuple):
-    """Why the expert acts as it does."""
+    """The name of a rule and the reason for it."""
 
     name: str
     reason: str
 
 
 RULES = (
-    Rule("wait", "nothing to do that would not cost more than it saves"),
-    Rule("opening", "decoys on User2 before anybody scans it: most attacks on it will then fail"),
-    Rule("bait the way in", "from the scanned user host red goes on to this Enterprise host: decoys before its scan"),
-    Rule("clean a server", "a break-in at Enterprise or Operational is undone before red can escalate"),
-    Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has worked"),
-    Rule("unseen break-in", "with no decoy to run into, a second scan is an exploit that was not detected"),
-    Rule("left alone", "an easy target that red has not touched for long is one that red holds"),
-    Rule("red went on", "Enterprise2 is scanned only by a red that is privileged on the host before it"),
-    Rule("kill the session", "a user session on a user host falls to Remove, which costs nothing"),
-    Rule("take it back", "red must be privileged here; once thrown out it will be held up for long"),
-    Rule("spoil Haraka", "in this edition a Restore breaks HarakaRCE for good: the main way into this host"),
-    Rule("keep as a target", "restored before the escalation the host stays a target on which red wastes its time"),
-    Rule("clean a user host", "restored after the escalation, Meander never comes back to it"),
-    Rule("bait the servers", "decoys before the first scan mislead Meander for the whole episode"),
+    Rule("wait", "every other action would cost more than it saves"),
+    Rule("opening", "decoys on User2 before it is scanned make most attacks on it fail"),
+    Rule("bait the way in", "red will attack this Enterprise host next, so it gets decoys before it is scanned"),
+    Rule("clean a server", "Restore undoes a break-in at Enterprise or Operational before red can escalate"),
+    Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has succeeded"),
+    Rule("unseen break-in", "on a host without decoys a second scan is an undetected exploit"),
+    Rule("left alone", "an easy target that red has not touched for a long time is under red's control"),
+    Rule("red went on", "red scans Enterprise2 only when it is privileged on the host before it"),
+    Rule("kill the session", "Remove ends a user session on a user host and costs nothing"),
+    Rule("take it back", "red must be privileged here, and losing the host delays it for a long time"),
+    Rule("spoil Haraka", "in this edition a Restore permanently breaks HarakaRCE, the main way into this host"),
+    Rule("keep as a target", "restored before the escalation, the host remains a target on which red wastes time"),
+    Rule("clean a user host", "restored after the escalation, the host is never attacked by Meander again"),
+    Rule("bait the servers", "decoys placed before the first scan mislead Meander for the whole episode"),
 )
 WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, LEFT_ALONE, WENT_ON, KILL, TAKE_BACK = range(10)
 SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS = range(10, len(RULES))
@@ -75,7 +75,7 @@ MAIN_BAIT = 1 << HARAKA | 1 << TOMCAT | 1 << APACHE
 
 @compiled
 def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
-    """The expert's action (0 .. 144) and the number of its rule."""
+    """The expert's action (0 .. 144) and the index of its rule."""
     if m.step == 0:
         return FIRST_DECOY + N_HOSTS * FEMITTER + USER2, OPENING
     if m.step == 1:
@@ -99,20 +99,20 @@ def holds(members: int, host: int) -> bool:
 
 @compiled
 def compromised(m: Memory, host: int) -> bool:
-    """Does the host's remembered column say User or Privileged?"""
+    """Does blue believe that red has user or privileged access to the host?"""
     return holds(m.observation, 4 * host + 3)
 
 
 @compiled
 def just_seen(m: Memory, host: int, activity: int) -> bool:
-    """Was there this activity on the host in the last step?"""
+    """Did the host show this activity in the last step?"""
     seen: bool = m.host[0] == host and m.age[0] == 0 and m.activity[0] == activity
     return seen
 
 
 @compiled
 def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
-    """B_line walks from its user host to Enterprise0 or 1, Enterprise2 and Op_Server0; a failure sends it back."""
+    """B_line moves from its user host to Enterprise0 or 1, Enterprise2 and Op_Server0; a failure sends it back."""
     user, gateway, line = m.user, b_line_target(m.user), next_line(m)
     for host in (OP_SERVER0, ENTERPRISE2, gateway):
         if compromised(m, host):
@@ -142,7 +142,7 @@ def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
 
 @compiled
 def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
-    """Meander scans every host once, takes what it can, and returns only where an escalation failed."""
+    """Meander scans every host once, attacks each, and returns only to hosts where an escalation failed."""
     for host in (OP_SERVER0, ENTERPRISE2, ENTERPRISE1, ENTERPRISE0, OP_HOST0, OP_HOST1, OP_HOST2):
         if compromised(m, host):
             return RESTORE + host, CLEAN_SERVER
@@ -167,10 +167,10 @@ def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
 
 @compiled
 def defend_easy_targets(m: Memory, leaderboard: bool) -> tuple[int, int]:
-    """User2 behind its decoys, and in the leaderboard edition User3, are where Meander may waste its time."""
+    """Meander may waste its time on User2 behind its decoys and, in the leaderboard edition, on User3."""
     if compromised(m, USER2) and just_seen(m, USER2, EXPLOIT):
         if not holds(m.scanned, ENTERPRISE1):
-            return REMOVE + USER2, KILL  # if it was in vain, red will go on to Enterprise1 and betray itself
+            return REMOVE + USER2, KILL  # if this fails, red reveals itself by moving on to Enterprise1
         return RESTORE + USER2, KEEP
     betrayed = just_seen(m, ENTERPRISE1, SCAN) and m.host[1] == USER2 and m.activity[1] == EXPLOIT
     if betrayed and holds(m.removed, USER2):
@@ -188,9 +188,9 @@ def defend_easy_targets(m: Memory, leaderboard: bool) -> tuple[int, int]:
 
 @compiled
 def silent_break_in(m: Memory) -> bool:
-    """Was an attack on a Windows server followed by silence, as an escalation is?
+    """Was an attack on a Windows server followed by silence, which indicates an escalation?
 
-    One step of it is enough where every failure leaves a trace, two where restored hosts lack their decoys.
+    One silent step is enough if every failed attack leaves a trace; two are needed if restored hosts lack decoys.
     """
     host = m.host[0]
     if (host != ENTERPRISE1 and host != ENTERPRISE2) or m.activity[0] != SCAN or not holds(m.again, host):
@@ -210,7 +210,7 @@ def _advise_all(memories: np.ndarray, leaderboard: bool, actions: np.ndarray, ru
 
 
 def advice(memories: np.ndarray, leaderboard: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The expert's actions (0 .. 144) and the numbers of its rules for memories (n,)."""
+    """The expert's actions (0 .. 144) and the indices of its rules for memories (n,)."""
     actions, rules = np.empty(len(memories), np.int64), np.empty(len(memories), np.int64)
     _advise_all(memories, leaderboard, actions, rules)
     return actions, rules

@@ -1,4 +1,4 @@
-"""Writes a trained defender as a small folder that runs inside CybORG's own evaluation with numpy alone."""
+"""Exports a defender as a small folder that runs in CybORG's own evaluation and needs only numpy."""
 
 from __future__ import annotations
 
@@ -6,39 +6,38 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 from workflow_rl.config import is_incident
 from workflow_rl.defenders.names import CHAMPION, edition_of, policy_path
 from workflow_rl.defenders.protocol import EXPERT, REFERENCE_POLICIES
 from workflow_rl.engine.network_file import as_network
 from workflow_rl.errors import UserError
-from workflow_rl.runs import tensor_bytes, write_atomically
+from workflow_rl.runs import Json, tensor_bytes, write_atomically
 from workflow_rl.training.evaluation import workflows_of_policy
 from workflow_rl.training.policy_file import check_edition, load_policy, policy_content
 
 FOLDER = Path(__file__).parent
 SOURCES = {"memory": FOLDER.parent / "envs" / "memory.py", "expert": FOLDER / "expert.py"}
-EXPORTED = (CHAMPION, EXPERT)  # defenders by name
+EXPORTED = (CHAMPION, EXPERT)  # bundled defenders that can be exported
 COMPILED = "from workflow_rl.engine.compiled import compiled\n"
 UNCOMPILED = """
 
-def compiled(function):  # in workflow_rl Numba compiles these functions; here they run as they are
+def compiled(function):  # Numba compiles these functions in workflow_rl; here they run as plain Python
     return function
 """
 
 
 def export_agent(
     policy: str | Path, folder: Path, workflow: str = "", greedy: bool = False, edition: str | None = None
-) -> dict[str, Any]:
-    """Writes agent.py, what it needs, and a README into a new folder, all of it or nothing.
+) -> Json:
+    """Writes agent.py, the files that it needs and a README into a new folder, or nothing at all.
 
     Args:
         policy: a run, a policy file, ``champion`` or ``expert``.
-        folder: must not exist yet, or be empty.
-        workflow: for a universal policy, which needs one.
-        greedy: the agent takes the most probable action; a policy that is meant so does anyway.
-        edition: of champion and expert; default: current.
+        folder: a folder that does not exist yet or is empty.
+        workflow: the workflow that a universal policy is conditioned on.
+        greedy: take the most probable action even if the policy was trained to sample.
+        edition: the edition of champion or expert; default: current.
     """
     folder = folder.absolute()
     if policy in REFERENCE_POLICIES and policy not in EXPORTED:
@@ -46,13 +45,13 @@ def export_agent(
         raise UserError(f"{policy} cannot be exported; allowed: {allowed}, or the path of a run or policy file.")
     rules = edition_of(policy, edition, EXPORTED) if isinstance(policy, str) else edition or load_policy(policy).edition
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already; give a new folder.")
+        raise UserError(f"{folder} already exists; give a new folder.")
     if policy == EXPERT:
         if workflow or greedy:
             raise UserError("expert is a reference defender: it takes neither a workflow nor --greedy.")
         about = {"workflow": "", "greedy": True, "edition": rules, "takeover": "0"}
         files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
-        files["README.md"] = _readme("", "by rules", "It draws nothing.", rules, "")
+        files["README.md"] = _readme("", "rule-based", "It is deterministic.", rules, "")
     else:
         path = policy_path(policy, rules, EXPORTED) if isinstance(policy, str) else policy
         files, about = _policy_files(path, rules, workflow, greedy)
@@ -61,8 +60,8 @@ def export_agent(
     return {"folder": str(folder), "files": names} | about
 
 
-def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Files of an agent with a trained policy, and what it is."""
+def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tuple[dict[str, bytes], Json]:
+    """Files of an agent with a trained policy, and their description."""
     found = load_policy(path)
     check_edition(found, edition)
     if found.universal and not workflow:
@@ -71,10 +70,10 @@ def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tupl
     chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
     agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(as_network(found.view.network).unit_types)}
-    own = {"workflow": chosen, "universal": False}  # as a policy file too it follows what it was exported for
-    acts = "It takes the most probable action." if greedy else "It draws its actions; `Agent(seed=...)` seeds them."
+    own = {"workflow": chosen, "universal": False}  # the exported policy file follows the chosen workflow only
+    acts = "It takes the most probable action." if greedy else "It samples its actions; `Agent(seed=...)` seeds them."
     if is_incident(found.takeover):
-        acts += f" It was trained for incidents: it takes over after {found.takeover} steps of red's."
+        acts += f" It was trained for incidents, where red plays {found.takeover} steps before blue takes over."
     files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
     files |= _sources(found.view.tracks, False)
     files["README.md"] = _readme(
@@ -84,10 +83,9 @@ def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tupl
 
 
 def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
-    """The agent's code: the package's own text, with Numba left out."""
+    """The agent's code: source files of the package without Numba."""
     files = {"agent.py": (FOLDER / "exported_agent.py").read_bytes()}
-    wanted = ["memory"] * memory + ["expert"] * expert
-    for name in wanted:
+    for name in ["memory"] * memory + ["expert"] * expert:
         text = SOURCES[name].read_text("utf-8")
         text = text.replace(COMPILED, "").replace("from workflow_rl.envs.memory import", "from cage2_memory import")
         head, import_line, rest = text.partition("import numpy as np\n")
@@ -111,8 +109,8 @@ def _write(folder: Path, files: dict[str, bytes]) -> None:
             shutil.rmtree(part, ignore_errors=True)
 
 
-WEIGHTS = """`policy.safetensors` holds the weights; it is also a policy file for `workflow-rl evaluate` (which draws
-actions unless it is told `--greedy` or the policy is meant so). """
+WEIGHTS = """`policy.safetensors` holds the weights. It is also a policy file for `workflow-rl evaluate`, which samples
+actions unless `--greedy` is given or the policy was trained to be greedy. """
 
 
 def _readme(workflow: str, how: str, acts: str, edition: str, weights: str) -> bytes:
@@ -121,7 +119,7 @@ def _readme(workflow: str, how: str, acts: str, edition: str, weights: str) -> b
 
 Made by workflow_rl, {how}, for the {edition} edition of CybORG 2.1. {follows} {acts}
 
-In CybORG's `Evaluation/evaluation.py`, with this folder on the path, replace the line that loads the agent by
+In CybORG's `Evaluation/evaluation.py`, with this folder on the path, replace the line that loads the agent with
 
 ```python
 from agent import Agent
@@ -129,9 +127,8 @@ from agent import Agent
 agent = Agent()
 ```
 
-The wrapper stays `ChallengeWrapper`. Needed: Python 3.7 or newer and numpy. An agent with a memory (cage2_memory.py)
-must be told of the end of an episode, as the script does with `agent.end_episode()`. {weights}The copy of the script in
-csle-cyborg 0.0.3 does not run as it is published, for want of network files; docs/cyborg.md of workflow_rl has a loop
-that does.
+Keep the wrapper `ChallengeWrapper`. The agent needs Python 3.7 or newer and numpy. If it has a memory
+(cage2_memory.py), call `agent.end_episode()` after every episode, as the script does. {weights}The script in
+csle-cyborg 0.0.3 does not run because network files are missing; docs/cyborg.md of workflow_rl has a loop that does.
 """
     return text.encode()

@@ -1,7 +1,7 @@
-"""A defender for CAGE Challenge 2 that needs numpy and the files beside it, nothing else.
+"""A defender for CAGE Challenge 2 that needs only numpy, Python 3.7 or newer, and the files in its folder.
 
-It has the interface of CybORG's agents: an evaluation calls ``get_action`` in every step and ``end_episode`` in
-between. Observations are the 52 numbers of ChallengeWrapper, actions its 145 integers. Python 3.7 or newer.
+It has the interface of CybORG's agents: an evaluation calls ``get_action`` in every step and ``end_episode`` after
+every episode. Observations are the 52 numbers of ChallengeWrapper, actions its 145 integers.
 
     from agent import Agent
 
@@ -27,13 +27,13 @@ _MODULES: dict[str, Any] = {}
 
 
 class Agent:
-    """Blue.
+    """The blue agent.
 
     Args:
-        path: the policy; default: policy.safetensors, or the expert's rules, beside this file.
-        greedy: always take the most probable action; default: as the policy was exported.
-        seed: of the agent's own chance.
-        workflow: for a policy that follows any order; default: as it was exported.
+        path: the policy file; default: policy.safetensors or the expert's rules in the folder of this file.
+        greedy: take the most probable action; default: as exported.
+        seed: the seed of sampled actions.
+        workflow: the workflow that a universal policy is conditioned on; default: as exported.
     """
 
     def __init__(self, path: str = "", greedy: bool | None = None, seed: int = 0, workflow: str = "") -> None:
@@ -48,23 +48,22 @@ class Agent:
         self.greedy = bool(wanted.get("greedy", False)) if greedy is None else greedy
         self.workflow = workflow or wanted.get("workflow", about["workflow"])
         self._leaderboard = about["edition"] == "leaderboard"
-        self._words = {"memory": 4, "short-memory": 2}.get(about.get("view", ""), 0)  # of the memory's bits
+        self._words = {"memory": 4, "short-memory": 2}.get(about.get("view", ""), 0)  # words of the packed memory
         self._remembers = self._expert or self._words > 0
         self._host_decoy = about.get("actions") == "host-decoy"
         self.n_inputs = int(about.get("n_bits", N_OBSERVED))
-        coded = about.get("n_code", 0)
-        self._layers = (
-            [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in (0, 2, 4)] if weights else []
-        )
-        self._order = [wanted.get("unit_types", UNIT_TYPES).index(name) for name in self.workflow.split(",") if name]
+        layers = (0, 2, 4) if weights else ()
+        self._layers = [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in layers]
+        types = wanted.get("unit_types", UNIT_TYPES)
+        self._order = [types.index(name) for name in self.workflow.split(",") if name]
         self._guard = about.get("guard") or {}
-        self._code = _one_hot(self.workflow, wanted.get("unit_types", UNIT_TYPES)) if coded else np.zeros(0)
+        self._code = _one_hot(self.workflow, types) if about.get("n_code", 0) else np.zeros(0)
         self._state = seed & _MASK
         self._memory = _new_memory() if self._remembers or self._host_decoy else None
         self._last_action: int | None = None
 
     def get_action(self, observation: Any, action_space: Any = None) -> int:  # noqa: ARG002 (CybORG's interface)
-        """The number of the action to take."""
+        """Chooses the next action, 0 .. 144."""
         seen = _checked(observation)
         self._notice(seen)
         if self._expert:
@@ -75,7 +74,7 @@ class Agent:
         return action
 
     def _notice(self, seen: np.ndarray) -> None:
-        """Takes what has been seen since the last action into the memory."""
+        """Updates the memory with the last action and the new observation."""
         if self._memory is None:
             return
         packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
@@ -85,11 +84,11 @@ class Agent:
             _beside("cage2_memory").remember(self._memory, self._last_action, packed)
 
     def _inputs(self, seen: np.ndarray) -> np.ndarray:
-        """What the network sees: the observation, or the bits of the memory."""
+        """The policy's input: the observation, or the bits of the memory."""
         if not self._remembers:
             return seen
         module = _beside("cage2_memory")
-        words = np.zeros(self._words, object)  # whole numbers of any size
+        words = np.zeros(self._words, object)  # integers of any size
         module.write_bits(self._memory, words)
         rest = [int(word) >> bit & 1 for word in words[1:] for bit in range(64)]
         first = [int(words[0]) >> bit & 1 for bit in range(N_OBSERVED)]
@@ -102,25 +101,25 @@ class Agent:
         else:
             sums = np.cumsum(chances, dtype=np.float32)
             above = np.searchsorted(sums, np.float32(self._uniform() * float(sums[-1])), side="right")
-            action = min(int(above), len(sums) - 1)  # the product may be rounded up to the whole sum
+            action = min(int(above), len(sums) - 1)  # the product may be rounded up to the total
         if not self._host_decoy:
             return action
         return int(_beside("cage2_memory").full_action(self._memory, action))
 
     def end_episode(self) -> None:
-        """Nothing is remembered from episode to episode."""
+        """Clears the memory."""
         self._last_action = None
         if self._memory is not None:
             self._memory = _new_memory()
 
     def set_initial_values(self, action_space: Any, observation: Any) -> None:
-        """Nothing to set; CybORG asks all its agents."""
+        """Does nothing; part of CybORG's interface."""
 
     def train(self, results: Any) -> None:
-        """Nothing to learn any more; CybORG tells all its agents."""
+        """Does nothing; part of CybORG's interface."""
 
     def probabilities(self, observation: Any) -> np.ndarray:
-        """Probability of each of the network's actions, float32; of an agent with a memory as it stands."""
+        """Probability of each action of the policy, float32, given the observation and the current memory."""
         return self._probabilities(self._inputs(_checked(observation)))
 
     def _probabilities(self, inputs: np.ndarray) -> np.ndarray:
@@ -134,7 +133,7 @@ class Agent:
         return np.asarray(chances / chances.sum(), np.float32)
 
     def _blocked(self, inputs: np.ndarray) -> list[int]:
-        """Fixes that the guard takes away: of a type while one of higher priority looks compromised."""
+        """Fixes that the guard masks: those of a type while one of higher priority looks compromised."""
         if not self._guard:
             return []
         packed = sum(1 << int(bit) for bit in np.flatnonzero(inputs[:N_OBSERVED]))
@@ -143,7 +142,7 @@ class Agent:
         return [action for action, kind in enumerate(self._guard["fixed"]) if kind in later]
 
     def _uniform(self) -> float:
-        """The next number from 0 to 1 of a splitmix64 generator."""
+        """The next number in [0, 1) of a splitmix64 generator."""
         self._state = (self._state + 0x9E3779B97F4A7C15) & _MASK
         word = self._state
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -153,7 +152,7 @@ class Agent:
 
 def _checked(observation: Any) -> np.ndarray:
     """The 52 numbers of an observation."""
-    if isinstance(observation, tuple):  # an observation with its infos, as newer wrappers return it from reset
+    if isinstance(observation, tuple):  # observation and infos, as the reset of newer wrappers returns them
         observation = observation[0]
     seen = np.asarray(observation, np.float32).ravel()
     if seen.shape != (N_OBSERVED,):
@@ -162,21 +161,21 @@ def _checked(observation: Any) -> np.ndarray:
 
 
 def _beside(name: str) -> Any:
-    """A module in the folder of this file."""
+    """Imports a module from the folder of this file."""
     if name not in _MODULES:
         spec = importlib.util.spec_from_file_location(name, str(Path(__file__).with_name(f"{name}.py")))
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         if name == "cage2_expert":
-            sys.modules["cage2_memory"] = _beside("cage2_memory")  # which it imports; another agent may have its own
+            sys.modules["cage2_memory"] = _beside("cage2_memory")  # cage2_expert must import this agent's own copy
         spec.loader.exec_module(module)
         _MODULES[name] = module
     return _MODULES[name]
 
 
 def _new_memory() -> Any:
-    """The memory at the start of an episode: plain Python numbers under the names of workflow_rl's record."""
+    """The memory at the start of an episode: plain Python numbers with the field names of MEMORY_DTYPE."""
     module, memory = _beside("cage2_memory"), SimpleNamespace()
     for name in module.MEMORY_DTYPE.names:
         shape = module.MEMORY_DTYPE[name].shape
@@ -186,7 +185,7 @@ def _new_memory() -> Any:
 
 
 def read_policy(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and description of a safetensors file: eight bytes of length, that much JSON, then the numbers."""
+    """Arrays and description of a safetensors file: the length of the header, a JSON header, then the data."""
     content = path.read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length].decode())
@@ -194,15 +193,13 @@ def read_policy(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     arrays = {}
     for name, item in header.items():
         start, end = item["data_offsets"]
-        numbers = np.frombuffer(
-            content[8 + length + start : 8 + length + end], {"F32": "<f4", "F64": "<f8"}[item["dtype"]]
-        )
-        arrays[name] = numbers.reshape(item["shape"])
+        data, dtype = content[8 + length + start : 8 + length + end], {"F32": "<f4", "F64": "<f8"}[item["dtype"]]
+        arrays[name] = np.frombuffer(data, dtype).reshape(item["shape"])
     return arrays, about
 
 
 def _one_hot(workflow: str, unit_types: list[str]) -> np.ndarray:
-    """The workflow as the network sees it: number ``position * n_types + type`` is 1 if the type is there."""
+    """The one-hot code of a workflow: entry ``position * n_types + type`` is 1 if the type has that position."""
     order = [unit_types.index(name) for name in workflow.split(",")]
     code = np.zeros((len(order), len(order)), np.float32)
     code[np.arange(len(order)), order] = 1

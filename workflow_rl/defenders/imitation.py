@@ -1,4 +1,4 @@
-"""The teacher of a training: it plays, and a policy learns its actions."""
+"""The teacher of a training: it plays the games, and a policy learns to imitate its actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workflow_rl.training.rollout import Setup, World
 
 @compiled
 def play_ahead(world: World, setup: Setup, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray) -> None:
-    """Plays every environment with the teacher, and writes its actions (n_envs, n_steps) as the view numbers them."""
+    """Plays a batch with the teacher and writes its actions (n_envs, n_steps) in the numbering of the view."""
     t, key = world.tables[0], np.zeros(N_WORDS, np.int64)
     for i in range(actions.shape[0]):
         s, memory = world.states[i], world.memories[i]
@@ -37,23 +37,23 @@ def play_ahead(world: World, setup: Setup, leaderboard: bool, exceptions: Except
 
 
 class ExpertTeacher:
-    """The expert of an edition but for some exceptions, as a :class:`workflow_rl.training.collectors.Teacher`."""
+    """The expert with exceptions, as a :class:`workflow_rl.training.collectors.Teacher`."""
 
     def __init__(self, edition: str, exceptions: Exceptions) -> None:
         self.leaderboard, self.exceptions = edition == "leaderboard", exceptions
 
     def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
-        """Writes its actions (n_envs, n_steps) in the games that come; the games' chance is part of their states."""
+        """Writes its actions (n_envs, n_steps) for the next batch, which it plays on copies of the states."""
         copies = world._replace(states=world.states.copy(), memories=world.memories.copy())
         play_ahead(copies, setup, self.leaderboard, self.exceptions, actions)
 
     def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
-        """Its actions for some memories, as the view numbers them; (n,)."""
+        """Its actions (n,) for memories (n,), in the numbering of the view."""
         actions = np.empty(len(memories), np.int64)
         teach_all(memories, view.keys(memories), self.leaderboard, self.exceptions, actions)
         return view_actions(actions) if view.actions == "host-decoy" else actions
 
 
 def expert_teacher(config: TrainConfig, folder: Path | None, note: Callable[[str], None]) -> ExpertTeacher:
-    """The teacher of a training: the expert, improved by as many rounds of paired games as the settings say."""
+    """The expert, improved by the configured number of rounds of paired games."""
     return ExpertTeacher(config.edition, improved_teacher(config, folder, note))

@@ -1,11 +1,10 @@
-"""What commands do with the name of a policy: a reference defender, the champion, a file or a run."""
+"""Resolves and evaluates policies by name: a reference defender, the champion, a file or a run."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from workflow_rl.config import CHALLENGE_LENGTHS, parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
@@ -15,18 +14,19 @@ from workflow_rl.envs.blue import Policy, Progress
 from workflow_rl.envs.env import NATIVE, Backend, check_backend
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError, check_choice
+from workflow_rl.runs import Json
 
 CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
 DATA = Path(__file__).parent
-DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100 of each
-LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # of a lockstep: chance, a rule, and a trained policy
+DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100
+LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # defenders of lockstep games
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An evaluation as a person asks for it; an edition or a takeover of None is the policy's own."""
+    """A requested evaluation; an edition or takeover of None means that of the policy."""
 
     policy: str
     red_agents: str
@@ -39,10 +39,10 @@ class Asked:
     network: Network | Path | str = CAGE2
 
 
-def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress = lambda _: None) -> dict[str, Any]:
-    """Evaluates a policy by name; see :func:`workflow_rl.envs.blue.table_of` for the form of the result.
+def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress = lambda _: None) -> Json:
+    """Evaluates a policy by name, in the form of :func:`workflow_rl.envs.blue.table_of`.
 
-    The edition of a reference defender is the current one, its takeover none.
+    A reference defender plays the current edition without a takeover unless the request says otherwise.
     """
     policy, network = asked.policy, as_network(asked.network)
     edition, takeover = edition_of(policy, asked.edition), takeover_of(policy, asked.takeover)
@@ -54,11 +54,11 @@ def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress =
         games = Games(network, asked.red_agents, edition, max(CHALLENGE_LENGTHS), takeover)
         table = evaluate_table(blue, games, asked.episodes, asked.seed, progress, backend)
     else:
-        from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file  # only now: it imports torch
+        from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file  # late: it imports torch
 
         fresh = challenge_games(network, asked.red_agents, edition, asked.episodes, asked.seed, asked.greedy, takeover)
         table = evaluate_policy_file(policy_path(policy, edition), asked.workflow, fresh, backend, progress)
-    about: dict[str, Any] = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
+    about: Json = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
     about |= {"episodes": asked.episodes, "seed": asked.seed}
     if backend.name == "cyborg":
         from workflow_rl.envs.cyborg_sim import load_cyborg
@@ -67,10 +67,10 @@ def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress =
     return about | table
 
 
-def challenge(asked: Asked, backend: Backend, progress: Progress) -> dict[str, Any]:
-    """The challenge's table: every red agent at 30, 50 and 100 steps; on CybORG with the native engine's beside it.
+def challenge(asked: Asked, backend: Backend, progress: Progress) -> Json:
+    """The challenge's table: every red agent at 30, 50 and 100 steps.
 
-    ``native`` has the engine's figures, ``difference`` how far the two are apart, in standard errors.
+    On CybORG the table also has the engine's figures (``native``) and the differences in standard errors.
     """
     asked = replace(asked, red_agents=",".join(RED_AGENTS), takeover="0")
     table = evaluate_named(asked, backend, progress)
@@ -84,19 +84,18 @@ def challenge(asked: Asked, backend: Backend, progress: Progress) -> dict[str, A
     return table
 
 
-def differences(left: dict[str, Any], right: dict[str, Any]) -> dict[str, dict[str, float | None]]:
-    """For each red agent and length how far two tables are apart; see :func:`in_standard_errors`."""
+def differences(left: Json, right: Json) -> dict[str, dict[str, float | None]]:
+    """:func:`in_standard_errors` for each red agent and length of two tables."""
     return {
         red: {length: in_standard_errors(cell, right[red][length]) for length, cell in row.items()}
         for red, row in left.items()
     }
 
 
-def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | None:
-    """How far the means of two cells are apart, in standard errors of the difference; None: certainly apart.
+def in_standard_errors(left: Json, right: Json) -> float | None:
+    """Difference of the means of two cells in its standard errors; None if both samples have no variance but differ.
 
-    The deviation is taken from both samples together, as if they came from the same games; so a small sample that
-    happens to have none does not count as certain.
+    The variance is pooled over both samples, so that a small sample without variance does not count as certain.
     """
     n, m = left["episodes"], right["episodes"]
     spread = (n - 1) * left["standard_deviation"] ** 2 + (m - 1) * right["standard_deviation"] ** 2
@@ -108,13 +107,13 @@ def in_standard_errors(left: dict[str, Any], right: dict[str, Any]) -> float | N
 
 
 def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_edition: bool = False) -> Policy:
-    """A defender by name (a reference policy or the champion), or the network of a file or run.
+    """A defender by name (a reference policy or the champion), or the trained policy of a file or run.
 
     Args:
-        policy: name or path; a Path is never a name.
-        workflow: for a universal policy.
-        edition: that of the games; a policy that was trained for another one is refused, unless
-        any_edition: it does not matter how well it plays.
+        policy: the name or path; a Path is never a name.
+        workflow: the workflow that a universal policy is conditioned on.
+        edition: the edition of the games.
+        any_edition: accept a policy that was trained for another edition.
     """
     if policy in REFERENCE_POLICIES:
         return reference_policy(str(policy), edition=edition)
@@ -125,7 +124,7 @@ def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_
 
 
 def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAME) -> str:
-    """The edition that was asked for, else the policy's own; a defender by one of the ``names``: current."""
+    """The requested edition, else that of the policy; the current one for a defender in ``names``."""
     editions = as_network(CAGE2).editions
     if edition is not None:
         return check_choice("edition", edition, editions)
@@ -137,7 +136,7 @@ def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAM
 
 
 def check_workflow(policy: str, workflow: str) -> None:
-    """Refuses a workflow for a policy that takes none, and none for one that needs it."""
+    """Rejects a workflow for a policy that takes none, and a missing one for a policy that needs it."""
     if policy in REFERENCE_POLICIES:
         if workflow:
             raise UserError(f"{policy} is a reference defender: it takes no workflow.")
@@ -152,7 +151,7 @@ def check_workflow(policy: str, workflow: str) -> None:
 
 
 def takeover_of(policy: str, takeover: str | None) -> str:
-    """The takeover that was asked for, else the policy's own; a defender by name was made for none."""
+    """The requested takeover, else that of the policy; none for a defender by name."""
     if takeover is not None:
         parse_takeover(takeover)
         return takeover
@@ -164,12 +163,9 @@ def takeover_of(policy: str, takeover: str | None) -> str:
 
 
 def policy_path(policy: str, edition: str, names: tuple[str, ...] = BY_NAME) -> Path:
-    """File or run of a trained policy; ``champion`` is the bundled one of the edition.
+    """Path of a trained policy: the bundled champion of the edition, or a file or run.
 
-    Args:
-        policy: ``champion`` or a path; a file of that name is ``./champion``.
-        edition: of the champion.
-        names: defenders that the caller accepts by name, for the message.
+    ``names`` are the defenders that the caller accepts by name, for the error message.
     """
     if policy == CHAMPION:
         return DATA / f"champion-{edition}.safetensors"

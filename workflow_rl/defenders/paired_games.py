@@ -1,12 +1,13 @@
-"""Improves the expert by paired games: in situations that really occur, is another action better, with the same luck?
+"""Improves the expert by paired games: in situations that really occur, is another action better?
 
-The current teacher (teacher.py: the expert and the exceptions found so far) plays many games. Of each common situation,
-which is all that a defender can tell apart, some of the true states behind it are kept. From each of them two games go
-on to the end with equal chance, one with the teacher's action and one with another; afterwards both follow the teacher.
-An action that is ahead by two standard errors of the pairs, and again with fresh luck, becomes an exception. The errors
-take the kept states of a situation as given, so that some exceptions owe themselves to the choice of states; what a
-round was worth is told by fresh games alone. Returns count each step as often as the challenge's lengths (30, 50, 100)
-contain it: what is improved is the sum of the official cells.
+The current teacher (teacher.py: the expert and the exceptions found so far) plays many games. A situation is everything
+that a defender can distinguish. For each common situation some of the true states behind it are stored. From each
+state two games are played to the end with common random numbers: one starts with the teacher's action, the other with
+an alternative, and both continue with the teacher. An alternative that is better by two standard errors of the paired
+differences, twice with independent random numbers, becomes an exception. The standard errors are conditional on the
+stored states, so some exceptions are due to the choice of states; only fresh games measure the value of a round. Each
+step is weighted by the number of the challenge's lengths (30, 50, 100) that contain it, so that the objective is the
+sum of the official cells.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,16 +43,16 @@ from workflow_rl.envs.memory import (
     write_bits,
 )
 from workflow_rl.errors import UserError
-from workflow_rl.runs import read_tensors, write_tensors
+from workflow_rl.runs import Json, read_tensors, write_tensors
 from workflow_rl.training.actor import EMPTY, find
 
 N_STEPS = max(CHALLENGE_LENGTHS)
 TEACHER = "teacher.safetensors"
-PURPOSE = 31  # of the games, for their seeds
+PURPOSE = 31  # part of the games' seeds
 WEIGHTS = (np.arange(N_STEPS)[:, None] < np.array(CHALLENGE_LENGTHS)).sum(axis=1)  # (N_STEPS,): 3, 2 or 1
-KEPT = 128  # true states kept of a situation
-GLANCE, LOOK = 16, 512  # pairs after which an action is dropped if it is not ahead, and pairs of a decision
-SURE = 2.0  # standard errors by which an action must be ahead, twice, the second time with fresh luck
+KEPT = 128  # true states stored per situation
+GLANCE, LOOK = 16, 512  # pairs after which an action that is not better is dropped, and pairs of a decision
+SURE = 2.0  # standard errors by which an action must be better, twice, with independent random numbers
 
 
 @compiled
@@ -67,7 +68,7 @@ def count_situations(
     states: np.ndarray, tables: np.ndarray, memory: np.ndarray, leaderboard: bool, exceptions: Exceptions,
     slots: np.ndarray, keys: np.ndarray, counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """Plays a game in each environment; returns the number of situations met, with their keys and how often."""
+    """Plays a game in each environment; writes the keys and counts of the situations and returns their number."""
     t, m, key, n_rows = tables[0], memory[0], np.zeros(N_WORDS, np.int64), 0
     for i in range(states.shape[0]):
         s = states[i]
@@ -91,7 +92,7 @@ def play_on(
     s: State, t: Tables, m: Memory, first: int, leaderboard: bool, exceptions: Exceptions, weights: np.ndarray,
     key: np.ndarray,
 ) -> float:  # fmt: skip
-    """Weighted return, in tenths, of ``first`` and then the teacher until the end; changes state and memory."""
+    """Weighted return, in tenths, of action ``first`` and then the teacher's; changes state and memory."""
     total: float = 0.0
     action = first
     while True:
@@ -104,13 +105,13 @@ def play_on(
 
 
 class Question(NamedTuple):
-    """What the comparisons of a round share."""
+    """The common data of a round's comparisons."""
 
     tables: np.ndarray
     leaderboard: bool
     exceptions: Exceptions
     weights: np.ndarray
-    seen: np.ndarray  # (n,) int64: how often the situation was met
+    seen: np.ndarray  # (n,) int64: number of occurrences of each situation
     kept: np.ndarray  # (n, KEPT): true states
     memories: np.ndarray  # (n, KEPT)
     seed: int
@@ -118,7 +119,7 @@ class Question(NamedTuple):
 
 @compiled
 def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exceptions) -> None:
-    """Plays a game in each environment and keeps true states of the situations in ``wanted``, evenly from all games."""
+    """Plays a game in each environment and stores a uniform sample of the true states of the ``wanted`` situations."""
     t, m, key = q.tables[0], memory[0], np.zeros(N_WORDS, np.int64)
     for i in range(states.shape[0]):
         s = states[i]
@@ -130,7 +131,7 @@ def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exc
             if row != EMPTY:
                 place = q.seen[row]
                 q.seen[row] += 1
-                if place >= KEPT:  # each state of the situation is kept with the same chance
+                if place >= KEPT:  # reservoir sampling
                     place = wide(mix(s.rng ^ word(step)) >> word(1)) % q.seen[row]
                 if place < KEPT:
                     q.kept[row, place] = s
@@ -140,7 +141,7 @@ def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exc
 
 @compiled
 def play_pairs(q: Question, row: int, action: int, first: int, returns: np.ndarray) -> None:
-    """Returns of ``action`` in games ``first``, ``first + 1``, ... of the situation; all actions have the same luck."""
+    """Writes the returns of ``action`` in games ``first``, ``first + 1``, ... with common random numbers."""
     n = min(q.seen[row], KEPT)
     luck = mix(word(q.seed) ^ mix(word(row + 1)))
     s, m, key = q.kept[row, :1].copy(), q.memories[row, :1].copy(), np.zeros(N_WORDS, np.int64)
@@ -152,7 +153,7 @@ def play_pairs(q: Question, row: int, action: int, first: int, returns: np.ndarr
 
 @compiled
 def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -> None:
-    """Writes for each of the situations ``rows`` the best action (EMPTY: the teacher's) and its gain in tenths."""
+    """Writes the best action of each situation in ``rows`` (EMPTY for the teacher's) and its gain in tenths."""
     key, usual, other = np.zeros(N_WORDS, np.int64), np.empty(2 * LOOK), np.empty(2 * LOOK)
     for row in rows:
         m = q.memories[row, 0]
@@ -177,22 +178,17 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
 
 
 def improve(
-    edition: str,
-    exceptions: Exceptions,
-    seed: int,
-    jobs: int = 1,
-    n_games: int = 10_000,
-    least: float = 0.002,
+    edition: str, exceptions: Exceptions, seed: int, jobs: int = 1, n_games: int = 10_000, least: float = 0.002
 ) -> tuple[Exceptions, dict[str, float]]:
-    """One round: the exceptions with those added that are found now, and figures of the round.
+    """Runs one round; returns the old and new exceptions and figures of the round.
 
     Args:
-        edition: the rules.
-        exceptions: those found so far.
-        seed: of this round's games.
-        jobs: threads; the result does not depend on them.
-        n_games: against each of the two attackers.
-        least: a situation must occur so often per game.
+        edition: the edition of the rules.
+        exceptions: the exceptions found so far.
+        seed: the seed of this round's games.
+        jobs: the number of threads, which does not affect the result.
+        n_games: the number of games against each of the two attackers.
+        least: the minimum number of occurrences of a situation per game.
     """
     tables, leaderboard = compile_tables(as_network(CAGE2), edition), edition == "leaderboard"
     capacity = 1 << 19
@@ -214,17 +210,12 @@ def improve(
     known = dict(zip(map(bytes, exceptions.keys), exceptions.actions.tolist(), strict=True))
     known |= dict(zip(map(bytes, wanted.keys[found]), best[found].tolist(), strict=True))
     new = make_exceptions(np.array([np.frombuffer(key, np.int64) for key in known]), np.array(list(known.values())))
-    figures = {
-        "situations": float(len(rows)),
-        "found": float(found.sum()),
-        "exceptions": float(len(known)),
-        "expected_gain": float((gain * counts[common] / n_games).sum() / 10),
-    }
-    return new, figures
+    figures = {"situations": float(len(rows)), "found": float(found.sum()), "exceptions": float(len(known))}
+    return new, figures | {"expected_gain": float((gain * counts[common] / n_games).sum() / 10)}
 
 
 def _games(n_games: int, seed: int, purpose: int) -> np.ndarray:
-    """States of as many games against B_line as against Meander."""
+    """Initial states of ``n_games`` games against B_line and as many against Meander, alternating."""
     attackers = [RED_AGENTS.index(name) for name in ("bline", "meander")]
     states = allocate(n_games * len(attackers))
     states["red"] = np.resize(attackers, len(states))
@@ -235,19 +226,20 @@ def _games(n_games: int, seed: int, purpose: int) -> np.ndarray:
 def improved_teacher(
     config: TrainConfig, folder: Path | None, note: Callable[[str], None] = lambda _: None
 ) -> Exceptions:
-    """The exceptions after the configured number of rounds; kept in the run's folder, from which it goes on."""
+    """The exceptions after the configured number of rounds; saved in the run directory and resumed from there."""
     exceptions, done = NO_EXCEPTIONS, 0
     path = folder / TEACHER if folder else None
     if path and path.exists():
         exceptions, done = load_teacher(path, config)
     for number in range(done, config.improve_rounds):
-        note(f"paired games, round {number + 1} of {config.improve_rounds}: this takes minutes")
+        name = f"paired games, round {number + 1} of {config.improve_rounds}"
+        note(f"{name}: this takes minutes")
         began = time.perf_counter()
         seed = np.random.SeedSequence([config.seed, PURPOSE, number]).generate_state(1, np.uint64)[0] >> np.uint64(1)
         exceptions, figures = improve(config.edition, exceptions, int(seed), check_jobs(None))
         note(
-            f"paired games, round {number + 1} of {config.improve_rounds}: {figures['situations']:,.0f} situations, "
-            f"better actions in {figures['found']:,.0f} of them, {time.perf_counter() - began:.0f} s"
+            f"{name}: {figures['situations']:,.0f} situations, better actions in {figures['found']:,.0f} of them, "
+            f"{time.perf_counter() - began:.0f} s"
         )
         if path:
             about = _about(config) | {"rounds": number + 1}
@@ -255,13 +247,13 @@ def improved_teacher(
     return exceptions
 
 
-def _about(config: TrainConfig) -> dict[str, Any]:
-    """What a teacher belongs to."""
+def _about(config: TrainConfig) -> Json:
+    """The description that a teacher's file must have."""
     return {"format": "workflow_rl teacher 1", "edition": config.edition, "seed": config.seed, "n_bits": N_BITS}
 
 
 def load_teacher(path: Path, config: TrainConfig) -> tuple[Exceptions, int]:
-    """Exceptions and the number of rounds that found them; refuses a file that is damaged or of another task."""
+    """Exceptions and the number of completed rounds; rejects a file that is damaged or belongs to another task."""
     arrays, meta = read_tensors(path)
     rounds = meta.get("rounds") if isinstance(meta, dict) else None
     if not isinstance(rounds, int) or {name: meta.get(name) for name in _about(config)} != _about(config):
@@ -270,5 +262,5 @@ def load_teacher(path: Path, config: TrainConfig) -> tuple[Exceptions, int]:
     if keys is None or actions is None or keys.dtype != np.int64 or keys.shape != (len(actions), N_WORDS):
         raise UserError(f"{path}: damaged, keys and actions do not fit.")
     if len(actions) and not 0 <= int(actions.min()) <= int(actions.max()) < as_network(CAGE2).n_actions:
-        raise UserError(f"{path}: damaged, it has actions that do not exist.")
+        raise UserError(f"{path}: damaged, it contains invalid actions.")
     return make_exceptions(keys, actions), rounds

@@ -1,4 +1,4 @@
-"""A defender's own playbook: what it repaired while what else was held, and the orders of repair that it so keeps."""
+"""A defender's own playbook: the priorities that its repairs reveal, and the workflows that it follows unasked."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from workflow_rl.errors import check_choice
 from workflow_rl.training.compliance import EPISODE_DTYPE, NO_TYPE, Obedience, type_masks
 from workflow_rl.training.workflow import all_workflows
 
-PURPOSE = 41  # of the games, for their seeds
+PURPOSE = 41  # part of the games' seeds
 THRESHOLD = 0.95
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two unit types: how often the first was repaired while the other was held, and the reverse."""
+    """How often one unit type was repaired while the other was compromised, and the reverse."""
 
     first: str
     then: str
@@ -34,7 +34,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Playbook:
-    """Which priorities the repairs of a defender follow, which they break, and which never arise."""
+    """The priorities that a defender's repairs follow or violate, and those that never arise."""
 
     red_agent: str
     edition: str
@@ -44,21 +44,16 @@ class Playbook:
     standard_error: float
     repairs: float  # per game
     pairs: list[Pair]
-    kept: list[str]  # orders whose compliance and kept reach the threshold
-    orders: dict[str, Obedience]  # every order
+    kept: list[str]  # the followed workflows
+    orders: dict[str, Obedience]  # all workflows
 
 
 def read_playbook(
     policy: Policy, games: Games, n_episodes: int = 1500, seed: int = 0, threshold: float = THRESHOLD
 ) -> Playbook:
-    """Plays games and reads the defender's priorities from its repairs.
+    """Plays games against one red agent and infers the defender's priorities from its repairs.
 
-    Args:
-        policy: any function from packed observations (n,) and a generator to actions (n,).
-        games: which games, against one red agent.
-        n_episodes: how many.
-        seed: of the games and of the policy's chance.
-        threshold: compliance and kept at which an order counts as kept.
+    A workflow counts as followed if its compliance and kept reach the ``threshold``.
     """
     red = RED_AGENTS.index(check_choice("red agent", games.red_agent, RED_AGENTS))
     check_episodes(n_episodes)
@@ -84,7 +79,7 @@ def read_playbook(
 def _play(
     envs: Any, policy: Policy, generator: np.random.Generator, games: Games
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns (n,), numbers of fixes (n,), and repairs (n, n_types, 2**n_types) by type and set of held types."""
+    """Returns (n,), fixes (n,), and repairs (n, n_types, 2**n_types) by type and set of compromised types."""
     n, n_types = envs.num_envs, len(games.network.unit_types)
     of_type = (type_masks(games.network)[:, None] >> np.arange(len(games.network.hosts)) & 1).astype(int)
     counts = np.zeros((n, n_types, 1 << n_types), np.int32)
@@ -100,7 +95,7 @@ def _play(
 
 
 def _pairs(counts: np.ndarray, types: tuple[str, ...]) -> list[Pair]:
-    """Every two types, the one that was repaired first more often in front; those that arose most come first."""
+    """All pairs of types, the one more often repaired first in front, sorted by how often they arose."""
     held = np.arange(counts.shape[1])
     found = []
     for a, b in combinations(range(len(types)), 2):
@@ -111,14 +106,14 @@ def _pairs(counts: np.ndarray, types: tuple[str, ...]) -> list[Pair]:
 
 
 def _orders(counts: np.ndarray, fixes: np.ndarray, network: Network) -> dict[str, Obedience]:
-    """How each order was kept, from counts (episodes, repaired type, set of held types)."""
+    """How well each workflow was followed, from counts (episodes, repaired type, set of compromised types)."""
     found = {}
     repairs = counts.sum(axis=(1, 2))
     sets = np.arange(counts.shape[2])
     for workflow in all_workflows(network):
         broken, before = np.zeros(counts.shape[1:], bool), 0
         for kind in workflow.indices().tolist():
-            broken[kind] = sets & before != 0  # something of higher priority was held
+            broken[kind] = sets & before != 0  # a type of higher priority was compromised
             before |= 1 << kind
         episodes = np.zeros(len(counts), EPISODE_DTYPE)
         episodes["repairs"], episodes["violations"] = repairs, counts[:, broken].sum(axis=1)

@@ -1,4 +1,4 @@
-"""How well a blue policy defends: returns at 30, 50 and 100 steps with standard errors, and the reference policies."""
+"""The challenge's evaluation protocol (returns at 30, 50 and 100 steps) and the reference policies."""
 
 from __future__ import annotations
 
@@ -22,34 +22,20 @@ from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import with_view
 from workflow_rl.errors import check_choice
+from workflow_rl.runs import Json
 
-BATCH = 2000  # episodes played side by side
+BATCH = 2000  # episodes played in parallel
 
 
 def evaluate(
-    policy: Policy,
-    red_agent: str,
-    edition: str = "current",
-    n_episodes: int = 1000,
-    lengths: Sequence[int] = CHALLENGE_LENGTHS,
-    seed: int = 0,
-    progress: Progress = lambda _: None,
+    policy: Policy, red_agent: str, edition: str = "current", n_episodes: int = 1000,
+    lengths: Sequence[int] = CHALLENGE_LENGTHS, seed: int = 0, progress: Progress = lambda _: None,
     backend: Backend = NATIVE,
-) -> dict[int, Cell]:
-    """Plays ``n_episodes`` games and returns the mean sum of rewards over the first steps of each.
+) -> dict[int, Cell]:  # fmt: skip
+    """Plays ``n_episodes`` games and reports the return at each of the ``lengths``; all lengths share the games.
 
-    Episode e of a seed is the same game whatever ``n_episodes``, for a policy without chance of its own; different
-    seeds share no game.
-
-    Args:
-        policy: blue.
-        red_agent: ``bline``, ``meander`` or ``sleep``.
-        edition: ``current`` or ``leaderboard``.
-        n_episodes: number of games, at least 2.
-        lengths: episode lengths; one game serves for all of them.
-        seed: seed of the games and of the policy's own chance.
-        progress: told how many more episodes are done.
-        backend: where to play.
+    Episode e of a seed is the same game for any ``n_episodes`` if the policy is deterministic. Different seeds share
+    no games. ``progress`` is called with the number of newly finished episodes.
     """
     games = Games(as_network(CAGE2), red_agent, edition, max(lengths))
     returns = episode_returns(policy, games, n_episodes, seed, lengths, progress, backend)
@@ -57,15 +43,10 @@ def evaluate(
 
 
 def episode_returns(
-    policy: Policy,
-    games: Games,
-    n_episodes: int,
-    seed: int,
-    lengths: Sequence[int] = CHALLENGE_LENGTHS,
-    progress: Progress = lambda _: None,
-    backend: Backend = NATIVE,
-) -> np.ndarray:
-    """Return of each game over the first steps; (n_episodes, n_lengths); see :func:`evaluate`."""
+    policy: Policy, games: Games, n_episodes: int, seed: int, lengths: Sequence[int] = CHALLENGE_LENGTHS,
+    progress: Progress = lambda _: None, backend: Backend = NATIVE,
+) -> np.ndarray:  # fmt: skip
+    """Return of each game at each length, (n_episodes, n_lengths); see :func:`evaluate`."""
     red_agent = games.red_agent
     check_choice("red agent", red_agent, RED_AGENTS)
     check_episodes(n_episodes)
@@ -78,7 +59,7 @@ def episode_returns(
     plain = make_envs(backend, size, network=games.network, red_agent=red_agent, edition=games.edition, max_steps=None)
     with closing(with_view(plain, view_of(policy))) as envs:
         for start in range(0, n_episodes, size):
-            rows = np.arange(start, start + size) % n_episodes  # the last batch is filled up with the first games
+            rows = np.arange(start, start + size) % n_episodes  # the last batch is padded with the first games
             kept = min(size, n_episodes - start)
             returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], games.takeover, lengths)[:kept]
             progress(kept)
@@ -86,24 +67,19 @@ def episode_returns(
 
 
 def evaluate_table(
-    policy: Policy,
-    games: Games,
-    n_episodes: int,
-    seed: int,
-    progress: Progress = lambda _: None,
+    policy: Policy, games: Games, n_episodes: int, seed: int, progress: Progress = lambda _: None,
     backend: Backend = NATIVE,
-) -> dict[str, Any]:
-    """Evaluates against each red agent at the challenge's lengths; see :func:`table_of` for the form."""
-    reds = dict.fromkeys(parse_red_agents(games.red_agent))
+) -> Json:  # fmt: skip
+    """Evaluates against each red agent at the challenge's lengths, in the form of :func:`table_of`."""
     returns = {}
-    for red in reds:
+    for red in dict.fromkeys(parse_red_agents(games.red_agent)):
         one = replace(games, red_agent=red)
         returns[red] = episode_returns(policy, one, n_episodes, seed, CHALLENGE_LENGTHS, progress, backend)
     return table_of(returns)
 
 
 Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From packed observations (n_envs,) and the numbers of the episodes (n_envs,) to actions (n_envs,)."""
+"""Maps packed observations (n_envs,) and episode numbers (n_envs,) to actions (n_envs,)."""
 
 
 def _with_one_generator(policy: Policy, seed: list[int]) -> Act:
@@ -112,7 +88,7 @@ def _with_one_generator(policy: Policy, seed: list[int]) -> Act:
 
 
 def _with_generator_each(policy: Policy, seed: list[int]) -> Act:
-    """Each episode has chance of its own, so that it does not matter which are played side by side."""
+    """Gives each episode its own generator, so that the grouping of episodes does not matter."""
     generators: dict[int, np.random.Generator] = {}
 
     def act(packed: np.ndarray, episodes: np.ndarray) -> np.ndarray:
@@ -141,7 +117,7 @@ def _play(
 
 
 def reference_policy(name: str, network: Network | Path | str = CAGE2, edition: str = "current") -> Policy:
-    """One of :data:`REFERENCE_POLICIES` by name; the expert must know the edition."""
+    """One of :data:`REFERENCE_POLICIES` by name; only the expert depends on the edition."""
     check_choice("policy", name, REFERENCE_POLICIES)
     return _expert(edition) if name == EXPERT else _REFERENCE[name](as_network(network))
 
@@ -164,17 +140,13 @@ def _random(network: Network) -> Policy:
 
 
 def _reactive(network: Network, remove_users: bool) -> Policy:
-    """Cleans the host of lowest index that looks compromised: Restore, or Remove if it looks like user access."""
-    first_host = network.host_names[0]
-    sleep, remove, restore = (
-        network.action_index("Sleep"),
-        network.action_index("Remove", first_host),
-        network.action_index("Restore", first_host),
-    )
+    """Fixes the first host that looks compromised: Restore or, for user access if ``remove_users``, Remove."""
+    sleep = network.action_index("Sleep")
+    remove, restore = (network.action_index(verb, network.host_names[0]) for verb in ("Remove", "Restore"))
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
         beliefs = packed & BELIEFS
-        suspicious = (beliefs | beliefs >> 1) & BELIEFS_UNKNOWN  # the low bit of each column that is not No
+        suspicious = (beliefs | beliefs >> 1) & BELIEFS_UNKNOWN  # low bit of each host not believed to be clean
         lowest = suspicious & -suspicious
         host = (np.frexp(np.maximum(lowest, 1).astype(float))[1] - 1) // BITS_PER_HOST
         belief = beliefs >> (BITS_PER_HOST * host) & (BELIEFS & (2**BITS_PER_HOST - 1))

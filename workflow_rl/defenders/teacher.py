@@ -1,6 +1,7 @@
-"""The teacher that a policy can imitate: the expert, and situations in which another action was found to be better.
+"""The teacher that a policy imitates: the expert, except in situations where another action was found to be better.
 
-A *situation* is what a defender can tell apart: a key of the memory view (memory.py). improve.py finds the exceptions.
+A *situation* is a key of the memory view (memory.py), everything that a defender can distinguish. paired_games.py finds
+the exceptions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from workflow_rl.training.actor import EMPTY, find
 
 
 class Exceptions(NamedTuple):
-    """Situations in which the teacher does something else than the expert, as an open hash table."""
+    """Situations in which the teacher deviates from the expert, as an open-addressing hash table."""
 
     slots: np.ndarray  # (2**k,) int32: row, or EMPTY
     keys: np.ndarray  # (n, N_WORDS) int64
@@ -31,7 +32,7 @@ def _fill(slots: np.ndarray, keys: np.ndarray) -> None:
 
 
 def make_exceptions(keys: np.ndarray, actions: np.ndarray) -> Exceptions:
-    """From different keys (n, N_WORDS) and their actions (n,)."""
+    """Builds the table from distinct keys (n, N_WORDS) and their actions (n,)."""
     slots = np.full(1 << max(1, (2 * len(keys)).bit_length()), EMPTY, np.int32)
     keys = np.ascontiguousarray(keys, np.int64).reshape(-1, N_WORDS)
     _fill(slots, keys)
@@ -43,7 +44,7 @@ NO_EXCEPTIONS = make_exceptions(np.zeros((0, N_WORDS), np.int64), np.zeros(0, np
 
 @compiled
 def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions) -> int:
-    """The teacher's action (0 .. 144) in the situation ``key`` of the memory."""
+    """The teacher's action (0 .. 144) for a memory and its key."""
     row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
     action: int = wide(exceptions.actions[row]) if row != EMPTY else wide(advise(m, leaderboard)[0])
     return action
@@ -53,6 +54,6 @@ def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions)
 def teach_all(
     memories: np.ndarray, keys: np.ndarray, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray
 ) -> None:
-    """The teacher's actions (n,) for memories (n,) and their keys (n, N_WORDS)."""
+    """Writes the teacher's actions (n,) for memories (n,) and their keys (n, N_WORDS)."""
     for i in range(len(memories)):
         actions[i] = teach(memories[i], keys[i], leaderboard, exceptions)

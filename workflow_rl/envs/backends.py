@@ -11,13 +11,10 @@ from workflow_rl.envs.env import Backend, make_envs
 
 
 class ParallelEnvWrapper:
-    """The environments as the design documents know them: ``reset`` and ``step`` with arrays, four values back.
+    """The environments with the interface of the design documents: ``step`` returns four values.
 
-    Args:
-        n_envs: how many environments.
-        backend: ``native`` or ``cyborg``: genuine CybORG, each environment in its own process.
-        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        options: as for :class:`CageVectorEnv` (``red_agent``, ``edition``, ``max_steps``, ...).
+    The backend is ``native`` or ``cyborg``; see :class:`CageVectorEnv` for the options (``red_agent``, ``edition``,
+    ``max_steps``, ...).
 
     Example:
         >>> envs = ParallelEnvWrapper(n_envs=25)
@@ -40,12 +37,12 @@ class ParallelEnvWrapper:
         """Plays one step in every environment.
 
         Returns:
-            observations (n_envs, 52), after the end of an episode the first of the next one; rewards (n_envs,);
-            dones (n_envs,) bool; infos as in :class:`CageVectorEnv`.
+            observations (n_envs, 52), where an episode ended those of the next one; rewards (n_envs,); dones (n_envs,)
+            bool; infos as in :class:`CageVectorEnv`.
         """
         observations, rewards, terminated, truncated, infos = self.envs.step(actions)
         return observations, rewards, terminated | truncated, infos
 
     def close(self) -> None:
-        """Ends the processes of backend ``cyborg``."""
+        """Closes the environments."""
         self.envs.close()

@@ -1,20 +1,21 @@
-"""Blue policies and their games: what a policy is shown, and figures of the returns."""
+"""Blue policies as functions, and statistics of their returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
+from workflow_rl.runs import Json
 
 MOST_EPISODES = 10_000_000
-
-
+REMEMBERED = View("memory", "full")
+Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+"""Maps packed observations (n_envs,) and a generator to actions (n_envs,)."""
 Progress = Callable[[float], None]
 
 
@@ -29,15 +30,15 @@ class Cell:
 
 
 def check_episodes(n_episodes: int) -> None:
-    """Refuses a number of episodes from which no standard error can be had, or that is too large."""
+    """Rejects a number of episodes that is too small for a standard error, or too large."""
     if not 2 <= n_episodes <= MOST_EPISODES:
         raise UserError(f"the number of episodes must be from 2 to {MOST_EPISODES}, not {n_episodes}.")
 
 
-def table_of(returns: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Cells of all red agents and lengths, and their total, from the returns (n_episodes, n_lengths) of each red agent.
+def table_of(returns: dict[str, np.ndarray]) -> Json:
+    """The challenge's table from the returns (n_episodes, n_lengths) against each red agent; lengths share games.
 
-    ``{"cells": {red: {length: {...}}}, "total": sum of the means, "total_standard_error": ...}``; lengths share games.
+    ``{"cells": {red: {length: {...}}}, "total": sum of the means, "total_standard_error": ...}``
     """
     cells = {
         red: {str(length): asdict(cell_of(column)) for length, column in zip(CHALLENGE_LENGTHS, rows.T, strict=True)}
@@ -49,23 +50,16 @@ def table_of(returns: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def cell_of(returns: np.ndarray) -> Cell:
-    """Mean and errors of returns (n,)."""
+    """Statistics of returns (n,)."""
     deviation = float(returns.std(ddof=1))
     return Cell(float(returns.mean()), deviation / float(np.sqrt(len(returns))), deviation, len(returns))
 
 
-Policy = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-"""From packed observations (n_envs,) and a generator to actions (n_envs,)."""
-
-
-REMEMBERED = View("memory", "full")
-
-
 @dataclass(frozen=True)
 class Defender:
-    """A policy that needs a memory: instead of packed observations it is given what blue remembers (memory.py).
+    """A policy that acts on memories (memory.py) instead of packed observations.
 
-    ``explain`` has words for what it does, if there are any: one text for each of the memories.
+    ``explain``, if given, returns an explanation of the action for each memory.
     """
 
     act: Policy
@@ -78,6 +72,6 @@ class Defender:
 
 
 def view_of(policy: Policy) -> View:
-    """How the environments must be seen for this policy."""
+    """The view that the policy needs."""
     view: View = getattr(policy, "view", PLAIN)
     return view

@@ -10,11 +10,11 @@ import numpy as np
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.errors import UserError, check_choice
 
-OPTIONS = ("red_agent", "takeover")  # of a reset
+OPTIONS = ("red_agent", "takeover")  # options of a reset
 
 
 def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
-    """Red agents from a comma list or a sequence of names.
+    """Red agents from a comma-separated list or a sequence of names.
 
     >>> parse_red_agents("bline,meander")
     ('bline', 'meander')
@@ -23,33 +23,33 @@ def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
         raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
     names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
     if not names:
-        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma list of them.")
+        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma-separated list of them.")
     return tuple(check_choice("red agent", name, RED_AGENTS) for name in names)
 
 
 def check_options(options: dict[str, Any], allowed: tuple[str, ...]) -> None:
-    """Refuses options of a reset that nobody knows; ``reset_mask`` has been taken out by those who know it."""
+    """Rejects unknown options of a reset; callers that support ``reset_mask`` remove it first."""
     unknown = set(options) - set(OPTIONS)
     if unknown:
         raise UserError(f"unknown reset option {sorted(unknown, key=str)[0]!r}; allowed: {', '.join(allowed)}.")
 
 
 def positive_int(what: str, value: object, most: int) -> int:
-    """Returns ``value`` if it is a whole number from 1 to ``most``."""
+    """Returns ``value`` if it is an integer from 1 to ``most``."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
         raise UserError(f"{what} must be a whole number from 1 to {most}, not {value!r}.")
     return int(value)
 
 
 def check_seed(seed: object) -> int:
-    """Returns ``seed`` if it is one."""
+    """Returns ``seed`` if it is a valid seed."""
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         raise UserError(f"a seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
     return int(seed)
 
 
 def seeds_of(seed: Any, n_envs: int, fresh: np.random.Generator) -> np.ndarray | None:
-    """Seed of each environment, (n_envs,) uint64, or None; a None in a list becomes a random one from ``fresh``."""
+    """Seeds of the environments, (n_envs,) uint64, or None; a None in a list becomes a random seed from ``fresh``."""
     if seed is None:
         return None
     if not isinstance(seed, (list, tuple, np.ndarray)):
@@ -60,7 +60,7 @@ def seeds_of(seed: Any, n_envs: int, fresh: np.random.Generator) -> np.ndarray |
 
 
 def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
-    """Which environments to reset; None: all."""
+    """The environments to reset as a mask; None means all."""
     if mask is None:
         return np.ones(n_envs, bool)
     if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (n_envs,) or not mask.any():
@@ -69,7 +69,7 @@ def check_reset_mask(mask: Any, n_envs: int) -> np.ndarray:
 
 
 def check_actions(actions: Any, n_envs: int) -> np.ndarray:
-    """Actions as int64; whether they exist is checked where they are played."""
+    """Actions as int64; the engine checks their range."""
     try:
         array = np.asarray(actions)
     except ValueError:
@@ -82,9 +82,9 @@ def check_actions(actions: Any, n_envs: int) -> np.ndarray:
 
 
 def check_single_action(action: Any) -> int:
-    """One action from anything that holds one whole number."""
+    """An action from anything that holds one integer."""
     if isinstance(action, int) and not isinstance(action, bool):
-        return max(-1, min(action, 2**31))  # out of range either way, and small enough for the engine to say so
+        return max(-1, min(action, 2**31))  # the engine rejects both bounds
     array = np.asarray(action)
     if array.dtype.kind not in "iu" or array.size != 1:
         raise UserError(f"an action must be one whole number, not {action!r}.")

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Many CAGE Challenge 2 networks under attack, defended side by side in one compiled loop.
+    """Many CAGE Challenge 2 networks under attack, simulated in parallel in one compiled loop.
 
     ## Description
-    A network of 13 hosts. Red starts on User0 and works its way to the operational server; blue watches, repairs and
-    sets traps. Exact with respect to CybORG 2.1, see docs/fidelity.md.
+    A network of 13 hosts. Red starts on User0 and attacks towards the operational server; blue monitors, repairs and
+    places decoys. Exact with respect to CybORG 2.1, see docs/fidelity.md.
 
     ## Observation
     52 zeros and ones (float32), four per host in the order Defender, Enterprise0-2, Op_Host0-2, Op_Server0, User0-4:
 
-    | numbers 4h, 4h+1 | activity in this step | numbers 4h+2, 4h+3 | what blue believes of the host |
+    | numbers 4h, 4h+1 | activity in this step | numbers 4h+2, 4h+3 | blue's belief about the host |
     |---|---|---|---|
     | 0 0 | none | 0 0 | not compromised |
     | 1 0 | scan | 1 0 | unknown (after Remove) |
@@ -51,38 +51,38 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     | first | 2 | 15 | 28 | 41 | 54 | 67 | 80 | 93 | 106 | 119 | 132 |
 
     ## Rewards
-    Minus 0.1 (User1-4, Op_Hosts, Defender) or 1 (Enterprise hosts, Op_Server0) for each host that red holds privileged,
-    minus 10 while the operational service is down, minus 1 for a Restore.
+    Minus 0.1 (User1-4, Op_Hosts, Defender) or 1 (Enterprise hosts, Op_Server0) for each host on which red is
+    privileged, minus 10 while the operational service is down, minus 1 for a Restore.
 
     ## Start and end
-    Red holds User0, blue sees 52 zeros. With a ``takeover`` red then plays so many steps while blue sleeps; blue sees what
-    it would have seen. Steps and return count from there. Episodes never terminate; they are truncated after ``max_steps`` steps and the
-    next one starts in the same step (SAME_STEP): ``infos["final_obs"]`` has the last observation and
-    ``infos["final_info"]`` the facts of the last step.
+    Red controls User0 and blue observes 52 zeros. With a ``takeover`` red then plays that many steps while blue only
+    observes; steps and return count from there. Episodes never terminate. They are truncated after ``max_steps`` steps
+    and the next one starts in the same step (SAME_STEP): ``infos["final_obs"]`` has the last observation and
+    ``infos["final_info"]`` the infos of the last step.
 
     ## Infos (arrays over environments)
     | key | shape | meaning |
     |---|---|---|
     | ``compromised_before`` | (num_envs, 13) bool | hosts with a red session *before* the step (User0 never counts) |
     | ``red_level`` | (num_envs, 13) int8 | red's true level *after* the step: 0 none, 1 user, 2 privileged |
-    | ``fixed_unit_type`` | (num_envs,) int8 | unit type that Remove or Restore was aimed at, -1 for other actions |
+    | ``fixed_unit_type`` | (num_envs,) int8 | unit type of the target of Remove or Restore, -1 for other actions |
     | ``repaired_unit_type`` | (num_envs,) int8 | the same if it ended red's presence there, before red moved; else -1 |
     | ``takeover`` | (num_envs,) int32 | steps that red had played when blue took over |
 
     ## Seeds
-    ``reset(seed=s)`` gives environment i the seed ``s + i``, as Gymnasium's own vector environments do; a list of seeds
-    gives each its own. Environment i of a seed plays the same game whatever the number of environments.
+    ``reset(seed=s)`` gives environment i the seed ``s + i``, as Gymnasium's own vector environments do; a list gives
+    each its own seed. The game of environment i does not depend on the number of environments.
 
     ## Arguments
     Args:
-        num_envs: how many environments.
-        red_agent: ``bline``, ``meander``, ``sleep``, or a comma list: environment i gets entry i, round and round.
-        edition: ``current`` or ``leaderboard``, the two public states of CybORG 2.1.
-        max_steps: length of an episode; None: endless.
-        green_agent: ``sleep`` (standard) or ``active`` (scans hosts now and then).
+        num_envs: the number of environments.
+        red_agent: ``bline``, ``meander``, ``sleep``, or a comma-separated list that environments use in turn.
+        edition: ``current`` or ``leaderboard``, the two public versions of CybORG 2.1.
+        max_steps: the length of an episode; None for no limit.
+        green_agent: ``sleep`` (standard) or ``active`` (scans hosts from time to time).
         network: a network or the path of its file.
-        takeover: steps that red plays before blue may act; ``"10-60"`` draws a number for each episode, of a comma list
-            environment i gets entry i, round and round.
+        takeover: the number of steps that red plays before blue may act; a range such as ``"10-60"``, sampled for each
+            episode; or a comma-separated list that environments use in turn.
 
     ## Version history
     * v0: exact on recorded traces of CybORG 2.1, both editions
@@ -119,17 +119,17 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @property
     def network(self) -> Network:
-        """Names and numbers of the challenge."""
+        """The network that is defended."""
         return self.game.network
 
     @property
     def max_steps(self) -> int | None:
-        """Length of an episode; None: endless."""
+        """Length of an episode; None for no limit."""
         return self.game.max_steps or None
 
     @property
     def packed_observations(self) -> np.ndarray:
-        """The current observations as 64-bit words, number k in bit k; shape (num_envs,)."""
+        """The current observations as 64-bit words, number k in bit k; (num_envs,)."""
         return self.game.states["observation"].copy()
 
     def snapshot(self) -> np.ndarray:
@@ -137,15 +137,15 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return self.game.states.copy()
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """Where all games stand, as plain arrays for a checkpoint."""
+        """The state of all games as plain arrays, for a checkpoint."""
         if not self.game.started.all():
             raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
         return {"states": self.game.states.view(np.uint8).copy(), "takeovers": self.game.takeovers.copy()}
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Takes back what :meth:`state_arrays` gave."""
+        """Restores the state from :meth:`state_arrays`."""
         self.game.states[:] = arrays["states"].view(self.game.states.dtype)
-        self.game.takeovers[:] = arrays.get("takeovers", self.game.takeovers)  # older checkpoints have none
+        self.game.takeovers[:] = arrays.get("takeovers", self.game.takeovers)  # absent from older checkpoints
         self.game.started[:] = True
 
     def reset(
@@ -154,8 +154,8 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Starts new episodes.
 
         Args:
-            seed: one seed for all, one each, or None to let the generators go on (from random seeds at first).
-            options: ``red_agent`` and ``takeover`` replace those; ``reset_mask`` (num_envs,) bool resets only some.
+            seed: one seed, one per environment, or None to continue the generators (at first from random seeds).
+            options: new values of ``red_agent`` and ``takeover``; ``reset_mask`` (num_envs,) bool selects environments.
         """
         game, options = self.game, dict(options or {})
         chosen = check_reset_mask(options.pop("reset_mask", None), self.num_envs)
@@ -168,7 +168,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return self._observations(), self._with_masks(game.start_infos(self._all), chosen.copy())
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Infos]:
-        """Plays one step in every environment; see the class for what comes back."""
+        """Plays one step in every environment; see the class for the infos."""
         game = self.game
         if not game.started.all():
             raise gymnasium.error.ResetNeeded("call reset() before step().")
@@ -178,7 +178,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return observations, rewards, np.zeros(self.num_envs, bool), truncated, infos
 
     def _end_episodes(self, infos: Infos, ended: np.ndarray) -> Infos:
-        """Moves the facts of ended episodes to ``final_info``; the new ones start in their place."""
+        """Moves the infos of ended episodes to ``final_info`` and replaces them with those of the new episodes."""
         rows = np.flatnonzero(ended)
         final_info = {}
         for key, start in self.game.start_infos(rows).items():
@@ -198,14 +198,14 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @staticmethod
     def _with_masks(infos: Infos, present: np.ndarray) -> Infos:
-        """Adds Gymnasium's ``_key`` arrays, which tell the environments that a key speaks of."""
+        """Adds Gymnasium's ``_key`` masks of the environments for which a key is valid."""
         return infos | {f"_{key}": present for key in infos}
 
 
 class CageEnv(gymnasium.Env[np.ndarray, int]):
-    """One CAGE Challenge 2 network; observation, actions, rewards and infos as in :class:`CageVectorEnv`.
+    """One CAGE Challenge 2 network with the observations, actions, rewards and infos of :class:`CageVectorEnv`.
 
-    The environment does not reset itself: after ``truncated`` call ``reset``.
+    The environment does not reset itself: call ``reset`` after ``truncated``.
 
     Example:
         >>> import gymnasium, workflow_rl
@@ -234,7 +234,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
 
     @property
     def network(self) -> Network:
-        """Names and numbers of the challenge."""
+        """The network that is defended."""
         return self.game.network
 
     def snapshot(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The states of some environments and how they are reset and stepped: what the Gymnasium faces in env.py share."""
+"""States of native environments, their reset and step: the common part of the Gymnasium environments in env.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workflow_rl.errors import UserError, check_choice
 
 @dataclass(frozen=True)
 class Games:
-    """Games of a training or an evaluation: on which network, against whom and by which rules."""
+    """The games of a training or an evaluation: network, opponent and rules."""
 
     network: Network
     red_agent: str
@@ -38,18 +38,12 @@ class Games:
 
 
 class Game:
-    """States of ``n_envs`` environments and everything that the two Gymnasium faces share."""
+    """States of ``n_envs`` environments; see :class:`workflow_rl.CageVectorEnv` for the arguments."""
 
     def __init__(
-        self,
-        n_envs: int,
-        red_agent: str | Sequence[str],
-        edition: str,
-        max_steps: int | None,
-        green_agent: str,
-        network: Network | Path | str,
-        takeover: str | int = 0,
-    ) -> None:
+        self, n_envs: int, red_agent: str | Sequence[str], edition: str, max_steps: int | None, green_agent: str,
+        network: Network | Path | str, takeover: str | int = 0,
+    ) -> None:  # fmt: skip
         self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
         self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
         self.network = as_network(network)
@@ -65,20 +59,16 @@ class Game:
         self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
 
     def set_red_agents(self, red_agent: str | Sequence[str], chosen: np.ndarray) -> None:
-        """Environment i of those ``chosen`` is attacked by agent i of the list, which starts again at its end."""
+        """Assigns red agent i, modulo their number, to environment i if it is ``chosen``."""
         codes = [RED_AGENTS.index(name) for name in parse_red_agents(red_agent)]
         if len(codes) > self.n_envs:
             raise UserError(f"{len(codes)} red agents were given for {self.n_envs} environments.")
         self.states["red"][chosen] = np.resize(codes, self.n_envs)[chosen]
 
     def reset(
-        self,
-        seeds: np.ndarray | None,
-        chosen: np.ndarray,
-        options: dict[str, Any],
-        allowed: tuple[str, ...] = OPTIONS,
+        self, seeds: np.ndarray | None, chosen: np.ndarray, options: dict[str, Any], allowed: tuple[str, ...] = OPTIONS
     ) -> None:
-        """Resets the environments in ``chosen``, with new generators if ``seeds`` are given."""
+        """Resets the ``chosen`` environments, with new generators if ``seeds`` are given."""
         check_options(options, allowed)
         later = takeover_rows(options["takeover"], self.n_envs) if "takeover" in options else self.takeovers
         if "red_agent" in options:
@@ -89,7 +79,7 @@ class Game:
         self.started |= chosen
 
     def step(self, actions: np.ndarray, autoreset: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, Infos]:
-        """Plays one step; returns observations, rewards, truncated, number of episodes that ended, infos."""
+        """Plays one step; returns observations, rewards, truncated, the number of ended episodes, and infos."""
         out = observations, rewards, truncated, _ = self.outputs()
         before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
         repaired = np.empty(self.n_envs, np.int16)
@@ -113,17 +103,12 @@ class Game:
         return observations, rewards, truncated, ended, infos
 
     def outputs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """New observations, rewards and truncated for :func:`step_envs`, and the buffer of final observations."""
+        """Output arrays of :func:`step_envs`: observations, rewards, truncated and final observations."""
         n = self.n_envs
-        return (
-            np.empty((n, self.n_bits), np.float32),
-            np.empty(n),
-            np.empty(n, bool),
-            self.final_observations,
-        )
+        return np.empty((n, self.n_bits), np.float32), np.empty(n), np.empty(n, bool), self.final_observations
 
     def start_infos(self, rows: np.ndarray) -> Infos:
-        """The facts of the start of the episodes in some environments, in the form of those of a step."""
+        """Infos at the start of the episodes in the environments ``rows``."""
         level = np.zeros((len(self.states), HOSTS), np.int8)
         all_levels(self.states, level)
         return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])

@@ -1,7 +1,7 @@
-"""What a defender can remember of an episode: one small record per environment, kept up from blue's own eyes alone.
+"""The memory of a defender: one small record per environment, derived only from blue's observations and actions.
 
-Nothing here looks at the true state, the opponent's name or the length of the episode; the same text runs compiled in
-the engine's rollout, and as plain Python inside an exported agent (export.py), so it needs numpy and nothing else.
+Nothing here uses the true state, the opponent's name or the length of the episode. The same source runs compiled in the
+rollout and as plain Python in an exported agent (export.py), so it must import nothing but numpy.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ APACHE, FEMITTER, HARAKA, SMSS, SSHD, SVCHOST, TOMCAT, VSFTPD = range(8)
 SLEEP, ANALYSE, REMOVE, FIRST_DECOY, RESTORE = 0, 2, 15, 28, 132  # the first action of each verb
 NOBODY = -1
 QUIET, SCAN, EXPLOIT = 0, 1, 3  # activity of a host, by its two bits
-SOMEONE, B_LINE, MEANDER = 0, 1, 2  # who is attacking, as far as one can tell
-LONG_AGO = 3  # ages are counted up to here
-LONGEST_IDLE = 26  # and how long a host has been left alone up to here
+SOMEONE, B_LINE, MEANDER = 0, 1, 2  # the inferred attacker
+LONG_AGO = 3  # ages are capped here
+LONGEST_IDLE = 26  # idle times of hosts are capped here
 IDLE_TOLD = (8, 16, LONGEST_IDLE)
 
-# Decoys that a host takes, and in which order they help: the exploit of highest weight first. A useless one is absent.
+# Bit set of the decoys that fit each host, and the useful ones in the order in which they help most.
 FITTING = np.array([197, 197, 2, 2, 197, 197, 197, 197, 105, 105, 83, 144, 128], np.int64)
 _LINUX, _WINDOWS_SERVER, _USER = (HARAKA, TOMCAT, APACHE), (FEMITTER,), (TOMCAT, APACHE, SMSS, SVCHOST)
 _USEFUL = (
@@ -37,45 +37,42 @@ _USEFUL = (
 MOST_DECOYS = 4
 USEFUL = np.array([[*row, *[NOBODY] * (MOST_DECOYS - len(row))] for row in _USEFUL], np.int64)
 
-# B_line's program: the line that follows a success and a failure.
+# B_line's program: the next line after a success and after a failure.
 AFTER_SUCCESS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14], np.int64)
 AFTER_FAILURE = np.array([0, 1, 2, 2, 2, 2, 5, 5, 5, 5, 9, 9, 9, 12, 13], np.int64)
 N_LINES = 15
 
 MEMORY_DTYPE = np.dtype(
     [
-        ("observation", np.int64),  # the last one, packed
-        ("step", np.int64),  # steps played, up to a few
+        ("observation", np.int64),  # the last packed observation
+        ("step", np.int64),  # steps played, capped at STEPS_TOLD
         ("decoys", np.int64, N_HOSTS),  # set of decoys on each host
-        ("bait", np.int64, N_HOSTS),  # those that were there when the host was last scanned
-        # sets of hosts: seen in some activity; in some again since its last Restore; restored before; removed from
-        # since the last alarm
-        ("scanned", np.int64),
-        ("again", np.int64),
-        ("idle", np.int64, N_HOSTS),  # steps since the last activity on each host or its Restore, up to a number
-        ("restored", np.int64),
-        ("removed", np.int64),
-        # the last two events, newest first: host, activity, steps ago
-        ("host", np.int64, 2),
-        ("activity", np.int64, 2),
-        ("age", np.int64, 2),
-        ("fixed", np.int64),  # host of the last Remove or Restore, and
-        ("fixed_age", np.int64),  # steps since
+        ("bait", np.int64, N_HOSTS),  # set of decoys at the last scan of each host
+        ("scanned", np.int64),  # set of hosts with any activity so far
+        ("again", np.int64),  # set of hosts that were active again since their last Restore
+        ("idle", np.int64, N_HOSTS),  # steps since the last activity on each host or its Restore, capped
+        ("restored", np.int64),  # set of hosts restored so far
+        ("removed", np.int64),  # set of hosts with a Remove since their last exploit
+        ("host", np.int64, 2),  # hosts of the last two events, newest first
+        ("activity", np.int64, 2),  # their activities
+        ("age", np.int64, 2),  # steps since then
+        ("fixed", np.int64),  # host of the last Remove or Restore
+        ("fixed_age", np.int64),  # steps since then
         ("foe", np.int64),  # SOMEONE, B_LINE or MEANDER
         ("user", np.int64),  # the user host that was scanned first
-        ("line", np.int64),  # if it is B_line: the line it has just executed, and
-        ("success", np.int64),  # whether that worked, by all appearances
-        ("rooted", np.int64),  # B_line went on from its user host: it must be privileged there
+        ("line", np.int64),  # against B_line: the line that it has just executed
+        ("success", np.int64),  # whether that line apparently succeeded
+        ("rooted", np.int64),  # B_line moved on from its user host, so it must be privileged there
     ],
     align=True,
 )
 FIRST_BAIT = 2 * N_HOSTS + 1  # actions of the host-decoy view: Sleep; Analyse, Remove, a decoy, Restore of each host
 N_HOST_DECOY = 4 * N_HOSTS + 1
-STEPS_TOLD = 3  # the first steps differ for a defender, later it does not know the time
+STEPS_TOLD = 3  # the defender knows the time only in the first steps
 N_DECOY_BITS = int(sum(len(row) for row in _USEFUL))
 OBSERVATION_BITS = 52
 WORD = 64
-N_WORDS, SHORT_WORDS = 4, 2  # of the whole memory and of the short one
+N_WORDS, SHORT_WORDS = 4, 2  # words of the whole and of the short memory
 SHORT_BITS = OBSERVATION_BITS + N_HOSTS
 N_BITS = OBSERVATION_BITS + N_DECOY_BITS + 6 * N_HOSTS + 2 * (N_HOSTS + 1 + LONG_AGO + 1) + N_HOSTS + LONG_AGO + 2
 N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD)
@@ -83,7 +80,7 @@ N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD)
 
 @compiled
 def forget(m: Memory) -> None:
-    """Start of an episode."""
+    """Clears the memory at the start of an episode."""
     m.observation, m.step = 0, 0
     for host in range(N_HOSTS):
         m.decoys[host] = 0
@@ -98,7 +95,7 @@ def forget(m: Memory) -> None:
 
 @compiled
 def begin(m: Memory, observation: int) -> None:
-    """Start of an episode; where blue takes over a network under attack it has a first look at it."""
+    """Starts an episode; after a takeover, the first observation already shows the attack."""
     forget(m)
     if observation:
         remember(m, SLEEP, observation)
@@ -106,7 +103,7 @@ def begin(m: Memory, observation: int) -> None:
 
 @compiled
 def remember(m: Memory, action: int, observation: int) -> None:
-    """One more step: blue's action (0 .. 144) and the packed observation that followed it."""
+    """Updates the memory with blue's action (0 .. 144) and the packed observation that followed it."""
     m.observation = observation
     m.step = min(m.step + 1, STEPS_TOLD)
     m.fixed_age = min(m.fixed_age + 1, LONG_AGO)
@@ -120,7 +117,7 @@ def remember(m: Memory, action: int, observation: int) -> None:
         note_event(m, host, activity)
     users = m.scanned >> USER0
     if users & 1 or users & (users - 1):
-        m.foe = MEANDER  # its own host, or a second one: B_line touches a single user host
+        m.foe = MEANDER  # activity on User0 or two user hosts: B_line attacks only one
     elif m.step >= STEPS_TOLD and users:
         m.foe = B_LINE
     if m.user > USER0:
@@ -129,7 +126,7 @@ def remember(m: Memory, action: int, observation: int) -> None:
 
 @compiled
 def note_action(m: Memory, action: int) -> tuple[int, int]:
-    """Blue's own action; returns the host on which a decoy was placed, and the host that was fixed."""
+    """Records blue's action; returns the host on which a decoy was placed and the host that was fixed."""
     if action < ANALYSE:
         return NOBODY, NOBODY
     host = (action - ANALYSE) % N_HOSTS
@@ -168,7 +165,7 @@ def fits(m: Memory, host: int, decoy: int) -> bool:
 
 @compiled
 def next_decoy(m: Memory, host: int) -> int:
-    """The action that places the most useful decoy which the host has not got yet; Sleep if it has them all."""
+    """The action that places the most useful missing decoy on the host; Sleep if none is missing."""
     for i in range(MOST_DECOYS):
         decoy = USEFUL[host, i]
         if decoy != NOBODY and fits(m, host, decoy):
@@ -179,7 +176,7 @@ def next_decoy(m: Memory, host: int) -> int:
 
 @compiled
 def full_action(m: Memory, action: int) -> int:
-    """The action (0 .. 144) that an action of the host-decoy view stands for now."""
+    """The action (0 .. 144) that an action of the host-decoy view stands for, given the memory."""
     host = (action - 1) % N_HOSTS
     if action >= FIRST_BAIT + N_HOSTS:
         return RESTORE + host
@@ -192,7 +189,7 @@ def full_action(m: Memory, action: int) -> int:
 
 @compiled
 def view_action(action: int) -> int:
-    """The action of the host-decoy view that stands for an action of 0 .. 144."""
+    """The action of the host-decoy view that stands for an action (0 .. 144)."""
     if action < ANALYSE:
         return 0
     host = (action - ANALYSE) % N_HOSTS
@@ -202,7 +199,7 @@ def view_action(action: int) -> int:
 
 @compiled
 def seen_activity(observation: int) -> tuple[int, int]:
-    """The host that shows activity, and which; of several (a green agent scans too) an exploit, else the last."""
+    """The active host and its activity; of several (a green agent scans too), the first exploit or the last scan."""
     host, activity = NOBODY, QUIET
     for i in range(N_HOSTS):
         seen = (observation >> (4 * i)) & EXPLOIT
@@ -213,7 +210,7 @@ def seen_activity(observation: int) -> tuple[int, int]:
 
 @compiled
 def note_event(m: Memory, host: int, activity: int) -> None:
-    """Activity on a host: shifts the events, and draws the obvious conclusions."""
+    """Records activity on a host."""
     here = 1 << host
     m.host[1], m.activity[1], m.age[1] = m.host[0], m.activity[0], m.age[0]
     m.host[0], m.activity[0], m.age[0] = host, activity, 0
@@ -229,20 +226,20 @@ def note_event(m: Memory, host: int, activity: int) -> None:
 
 @compiled
 def b_line_target(user: int) -> int:
-    """The Enterprise host to which B_line goes from its user host."""
+    """The Enterprise host that B_line attacks from its user host."""
     return ENTERPRISE1 if user <= USER2 else ENTERPRISE0
 
 
 @compiled
 def next_line(m: Memory) -> int:
-    """The line that B_line will execute next, by all appearances."""
+    """The line that B_line will apparently execute next."""
     line: int = AFTER_SUCCESS[m.line] if m.success else AFTER_FAILURE[m.line]
     return line
 
 
 @compiled
 def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) -> None:
-    """Where B_line stands in its program, from what was seen in this step; ``host`` NOBODY: nothing."""
+    """Infers B_line's position in its program from this step; ``host`` is NOBODY if nothing was observed."""
     line, gateway = next_line(m), b_line_target(m.user)
     broke_in = 1 if activity == EXPLOIT else 0
     if host == m.user:
@@ -255,8 +252,8 @@ def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) 
     elif host == OP_SERVER0:
         m.line, m.success = (11, 1) if not broke_in and m.line <= 10 else (12, broke_in)
     elif line == 4 and placed != gateway:
-        m.line, m.success = 2, 0  # its scan would have been seen: it lost the user host and attacks it in vain
-    else:  # an escalation fails if the host was fixed before it; an exploit that leaves no trace has failed
+        m.line, m.success = 2, 0  # a scan would have been observed: B_line lost its user host and failed to retake it
+    else:  # an escalation fails if the host has just been fixed; an exploit without a trace has failed
         target = m.user if line == 3 else gateway if line == 6 else ENTERPRISE2 if line == 10 else OP_SERVER0
         escalation = line == 3 or line == 6 or line == 10 or line == 13
         exploit = line == 2 or line == 5 or line == 9 or line == 12
@@ -267,14 +264,14 @@ def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) 
 
 @compiled
 def put(words: np.ndarray, at: int, value: int) -> None:
-    """Sets bit ``at`` of the words if ``value``."""
+    """Sets bit ``at`` of the words if ``value`` is not 0."""
     if value:
         words[at >> 6] |= 1 << (at & 63)
 
 
 @compiled
 def put_set(words: np.ndarray, at: int, members: int) -> int:
-    """A set of hosts as one bit each; returns where the next bit goes."""
+    """Writes a set of hosts as one bit each; returns the position of the next bit."""
     for host in range(N_HOSTS):
         put(words, at + host, (members >> host) & 1)
     return at + N_HOSTS
@@ -282,7 +279,7 @@ def put_set(words: np.ndarray, at: int, members: int) -> int:
 
 @compiled
 def put_host(words: np.ndarray, at: int, host: int) -> int:
-    """A host as one of 13 bits."""
+    """Writes a host as a one-hot code; returns the position of the next bit."""
     if host != NOBODY:
         put(words, at + host, 1)
     return at + N_HOSTS
@@ -290,9 +287,9 @@ def put_host(words: np.ndarray, at: int, host: int) -> int:
 
 @compiled
 def write_bits(m: Memory, words: np.ndarray) -> None:
-    """The memory as the bits that a network sees: word 0 has the observation, the others (64 bits each) the rest.
+    """Writes the memory as the bits that a policy observes: the observation in word 0, the rest in 64-bit words.
 
-    With room for two words it is the short memory: the hosts that blue restored in this episode.
+    Two words hold the short memory, whose word 1 has the hosts that blue restored in this episode.
     """
     words[:] = 0
     words[0] = m.observation
@@ -331,7 +328,7 @@ def write_bits(m: Memory, words: np.ndarray) -> None:
     if m.step < STEPS_TOLD:
         put(words, at + m.step, 1)
     at += STEPS_TOLD
-    for host in (USER2, USER3):  # the easy targets: left alone for long, red holds them
+    for host in (USER2, USER3):  # easy targets: if they have been idle for long, red controls them
         for limit in IDLE_TOLD:
             put(words, at, m.foe == MEANDER and (m.scanned >> host) & 1 and m.idle[host] >= limit)
             at += 1

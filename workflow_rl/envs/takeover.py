@@ -1,4 +1,4 @@
-"""When blue takes over: the steps that red plays before, as people write them."""
+"""Takeovers: the steps that red plays before blue may act, for episodes and environments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Infos = dict[str, Any]  # by name, as Gymnasium has them
 
 
 def takeovers_of(takeover: str, episodes: np.ndarray) -> list[str]:
-    """The entries that some episodes have, which take them in turn.
+    """The entries of the given episodes, which use them in turn.
 
     >>> takeovers_of("0,10-60", np.array([3, 4]))
     ['10-60', '0']
@@ -24,7 +24,7 @@ def takeovers_of(takeover: str, episodes: np.ndarray) -> list[str]:
 
 
 def takeover_rows(takeover: str | int | Sequence[str], n_envs: int) -> np.ndarray:
-    """What the engine needs of each environment, (n_envs, 3) int32: least, most, and the steps of this episode."""
+    """The engine's takeover table, (n_envs, 3) int32: least steps, most steps, and steps of the current episode."""
     ranges = parse_takeover(takeover)
     if len(ranges) > n_envs:
         raise UserError(f"{len(ranges)} takeovers were given for {n_envs} environments.")

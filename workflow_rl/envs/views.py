@@ -1,4 +1,4 @@
-"""What a policy sees of the game and which actions it has: views, as wrappers of any vector environment."""
+"""Views: the observations and actions that a policy has, as wrappers of any vector environment."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from workflow_rl.errors import UserError, check_choice
 
 @dataclass(frozen=True)
 class View:
-    """A way to see the game.
+    """The observations and actions of a policy.
 
     Args:
-        observation: ``plain``: four bits per host; ``short-memory``: also which hosts blue restored; ``memory``: all
-            that blue can remember (memory.py).
-        actions: ``full``: all; ``host-decoy``: one decoy action per host, which places the next useful one.
-        network: the hosts and actions; a memory and host-decoy actions are made for CAGE Challenge 2 alone.
+        observation: ``plain``: four bits per host; ``short-memory``: also the hosts that blue restored; ``memory``:
+            everything that blue can remember (memory.py).
+        actions: ``full``: all actions; ``host-decoy``: one decoy action per host, which places the next useful decoy.
+        network: the network; memories and host-decoy actions support only CAGE Challenge 2.
     """
 
     observation: str = "plain"
@@ -61,27 +61,27 @@ class View:
 
     @property
     def remembers(self) -> bool:
-        """Is the memory what a policy sees?"""
+        """Does the policy observe the memory?"""
         return self.observation != "plain"
 
     @property
     def tracks(self) -> bool:
-        """Must the memory be kept up?"""
+        """Must the memory be updated?"""
         return self.remembers or self.actions == "host-decoy"
 
     @property
     def observed(self) -> int:
-        """Bits of the environment's own observation, which is the first word of a key."""
+        """Number of bits of the environment's own observation, the first word of a key."""
         return as_network(self.network).n_bits
 
     @property
     def n_bits(self) -> int:
-        """Number of zeros and ones that a policy sees."""
+        """Number of bits that the policy observes."""
         return {"plain": self.observed, "short-memory": SHORT_BITS, "memory": N_BITS}[self.observation]
 
     @property
     def n_words(self) -> int:
-        """Words into which these bits are packed."""
+        """Number of words into which these bits are packed."""
         return {"plain": 1, "short-memory": SHORT_WORDS, "memory": N_WORDS}[self.observation]
 
     @property
@@ -90,7 +90,7 @@ class View:
         return N_HOST_DECOY if self.actions == "host-decoy" else as_network(self.network).n_actions
 
     def __str__(self) -> str:
-        """In words, for messages.
+        """The view as text for messages.
 
         >>> str(View("memory", "host-decoy"))
         'view memory with host-decoy actions'
@@ -98,7 +98,7 @@ class View:
         return f"view {self.observation} with {self.actions} actions"
 
     def keys(self, packed: np.ndarray) -> np.ndarray:
-        """What environments of this view gave as ``packed_observations``, as words (n_envs, n_words) for a policy."""
+        """Keys (n_envs, n_words) of the ``packed_observations`` of environments with this view."""
         if not self.remembers:
             return packed[:, None]
         words = np.zeros((len(packed), self.n_words), np.int64)
@@ -111,21 +111,21 @@ PLAIN = View()
 
 @compiled
 def write_all(memories: np.ndarray, words: np.ndarray) -> None:
-    """Bits of all memories; (n_envs, n_words)."""
+    """Writes the bits of all memories into ``words`` (n_envs, n_words)."""
     for i in range(len(memories)):
         write_bits(memories[i], words[i])
 
 
 @compiled
 def remember_all(memories: np.ndarray, actions: np.ndarray, packed: np.ndarray) -> None:
-    """One more step of all environments; all arrays (n_envs,)."""
+    """Updates all memories by one step; all arrays (n_envs,)."""
     for i in range(len(memories)):
         remember(memories[i], actions[i], packed[i])
 
 
 @compiled
 def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> None:
-    """New episodes in the environments ``chosen``, (n_envs,) bool; ``packed`` (n_envs,): the first observations."""
+    """Starts episodes in the ``chosen`` environments (n_envs,) bool with first observations ``packed`` (n_envs,)."""
     for i in range(len(memories)):
         if chosen[i]:
             begin(memories[i], packed[i])
@@ -133,7 +133,7 @@ def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> 
 
 @compiled
 def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """The environments' actions that host-decoy actions stand for now; (n_envs,)."""
+    """The environment actions (n_envs,) that host-decoy actions stand for, given the memories."""
     result = np.empty(len(actions), np.int64)
     for i in range(len(actions)):
         result[i] = full_action(memories[i], actions[i])
@@ -141,7 +141,7 @@ def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 
 def all_actions(view: View) -> np.ndarray:
-    """The environment's action that each action of a view stands for; of a host's decoys the first. (n_actions,)."""
+    """The environment action of each action of a view, (n_actions,); a decoy action stands for the first decoy."""
     if view.actions == "full":
         return np.arange(view.n_actions)
     verbs = np.array([ANALYSE, REMOVE, FIRST_DECOY, RESTORE])
@@ -149,34 +149,34 @@ def all_actions(view: View) -> np.ndarray:
 
 
 def view_actions(actions: np.ndarray) -> np.ndarray:
-    """Host-decoy actions that stand for actions of the environments; (n_envs,)."""
+    """The host-decoy actions (n_envs,) that stand for environment actions."""
     return np.array([view_action(action) for action in actions.tolist()])
 
 
 def check_seen(network: Network, view: View) -> None:
-    """Refuses a network that the view's memory does not know: it is made for the hosts and decoys of the challenge."""
-    known = load_network()
+    """Rejects a network that the view's memory does not support: it assumes the hosts and decoys of the challenge."""
 
-    def parts(of: Network) -> dict[str, Any]:
-        hosts = [replace(host, value=0.0, process_ids=()) for host in of.hosts]  # what they cost is not remembered
+    def parts(of: Network) -> dict[str, object]:
+        hosts = [replace(host, value=0.0, process_ids=()) for host in of.hosts]  # values do not affect the memory
         names = ("subnets", "blue", "decoys", "exploits", "red")
         return {"hosts": hosts} | {name: getattr(of, name) for name in names}
 
-    if view.tracks and parts(network) != parts(known):
-        other = [name for name, part in parts(network).items() if part != parts(known)[name]]
-        raise UserError(f"the {view} knows only CAGE Challenge 2; this network differs in {', '.join(other)}.")
+    known = parts(load_network()) if view.tracks else {}
+    other = [name for name, part in known.items() if parts(network)[name] != part]
+    if other:
+        raise UserError(f"the {view} supports only CAGE Challenge 2; this network differs in {', '.join(other)}.")
 
 
 def with_view(envs: Any, view: View) -> Any:
-    """The environments as a policy of that view sees them."""
+    """The environments with the observations and actions of the view."""
     return ViewedEnvs(envs, view) if view.tracks else envs
 
 
 class ViewedEnvs(VectorWrapper):
-    """Vector environments (native or CybORG) seen through a view with a memory.
+    """Vector environments (native or CybORG) with a view that needs a memory.
 
-    Observations are ``view.n_bits`` zeros and ones, actions ``view.n_actions`` numbers; the memory begins anew with
-    every episode. Rewards and infos are those of the environments.
+    Observations are ``view.n_bits`` zeros and ones; there are ``view.n_actions`` actions. Every episode starts with an
+    empty memory. Rewards and infos are those of the environments.
 
     Example:
         >>> from workflow_rl.envs.env import CageVectorEnv
@@ -200,13 +200,13 @@ class ViewedEnvs(VectorWrapper):
 
     @property
     def network(self) -> Network:
-        """Names and numbers of the challenge."""
+        """The network that is defended."""
         network: Network = self.envs.network
         return network
 
     @property
     def packed_observations(self) -> np.ndarray:
-        """The memories, (num_envs,) of MEMORY_DTYPE, if the view shows them; else the environments' own."""
+        """The memories, (num_envs,) of MEMORY_DTYPE, if the policy observes them; else the packed observations."""
         if self.view.remembers:
             return self.memories.copy()
         packed: np.ndarray = self.envs.packed_observations
@@ -215,7 +215,7 @@ class ViewedEnvs(VectorWrapper):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Starts new episodes; arguments are those of the environments."""
+        """Starts new episodes; see the environments for the arguments."""
         mask = (options or {}).get("reset_mask")
         observations, infos = self.envs.reset(seed=seed, options=options)
         chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool)
@@ -246,22 +246,22 @@ class ViewedEnvs(VectorWrapper):
         return self._seen(observations), rewards, terminated, truncated, infos
 
     def snapshot(self) -> np.ndarray:
-        """A copy of the true states, where the environments have them."""
+        """A copy of the true states of native environments."""
         states: np.ndarray = self.envs.snapshot()
         return states
 
     def state_arrays(self) -> dict[str, np.ndarray]:
-        """Where all games and memories stand, as plain arrays for a checkpoint."""
+        """The state of all games and memories as plain arrays, for a checkpoint."""
         arrays: dict[str, np.ndarray] = self.envs.state_arrays()
         return arrays | {"memories": self.memories.view(np.uint8).copy()}
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Takes back what :meth:`state_arrays` gave."""
+        """Restores the state from :meth:`state_arrays`."""
         self.envs.restore_state_arrays(arrays)
         self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
 
     def _seen(self, observations: np.ndarray) -> np.ndarray:
-        """What the policy sees: bits of the memory, or the environments' observations as they are."""
+        """The policy's observations: the bits of the memories, or the environments' own observations."""
         return unpack_words(self.view.keys(self.memories), self.view) if self.view.remembers else observations
 
 
@@ -277,7 +277,7 @@ def unpack_words(keys: np.ndarray, view: View) -> np.ndarray:
 
 
 def pack_words(bits: np.ndarray, n_words: int, observed: int) -> np.ndarray:
-    """Keys (n, n_words) of bits (n, n_bits), the first ``observed`` in word 0: what :func:`unpack_words` undoes."""
+    """Keys (n, n_words) of bits (n, n_bits), the inverse of :func:`unpack_words`; word 0 has ``observed`` bits."""
     keys, first = np.zeros((len(bits), n_words), np.int64), 0
     for number in range(n_words):
         part = bits[:, first : first + (WORD if number else observed)].astype(np.int64)

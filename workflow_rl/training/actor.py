@@ -1,7 +1,7 @@
-"""Inputs of a policy as keys, hash tables of keys, the actor's arithmetic on one of them, and its guard.
+"""Policy inputs as hashable keys, the actor's forward pass on one key, and the guard that masks out-of-order fixes.
 
-A key is a few words. Word 0 holds the packed observation and, above its bits, the number of the workflow; further words
-hold what blue remembers (memory.py).
+A key is a few 64-bit words. Word 0 holds the packed observation and, above it, the number of the workflow. Further
+words hold what blue remembers (memory.py).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from workflow_rl.envs.views import View, all_actions, unpack_words
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 EMPTY = -1  # a free slot of a hash table
-ACCESS_BIT = 3  # of a host's four in an observation: set if blue believes that red has access
+ACCESS_BIT = 3  # bit of a host's four observation bits that is set if blue believes that red has access
 
 
 class Actor(NamedTuple):
-    """The actor's weights for compiled code, transposed: inputs first."""
+    """The actor's weights for compiled code, transposed so that inputs come first."""
 
     first: np.ndarray  # (n_bits, hidden)
-    order_bias: np.ndarray  # (n_workflows, hidden): bias of the first layer plus what the workflow's code adds
+    order_bias: np.ndarray  # (n_workflows, hidden): bias of the first layer plus the contribution of the workflow code
     second: np.ndarray  # (hidden, hidden)
     second_bias: np.ndarray
     third: np.ndarray  # (hidden, n_actions)
     third_bias: np.ndarray
-    observed: int  # bits of word 0 that are the observation
+    observed: int  # number of observation bits in word 0
 
 
 @compiled
@@ -63,7 +63,7 @@ def unpack_inputs(keys: np.ndarray, view: View, codes: np.ndarray) -> np.ndarray
 
 @compiled
 def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hidden: np.ndarray) -> None:
-    """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is room to work in."""
+    """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is scratch space."""
     a, b = hidden[0], hidden[1]
     workflow = key[0] >> actor.observed
     for j in range(a.shape[0]):
@@ -100,19 +100,19 @@ def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hid
 
 
 class Guard(NamedTuple):
-    """Takes fixes away from a policy that are out of order by what blue observes, in training and in play.
+    """Masks fixes that are out of order according to the observation, both in training and in play.
 
-    A host looks compromised if blue believes that red has user or privileged access to it. What the observation does
-    not show is left to the policy and to the penalty.
+    A host looks compromised if blue believes that red has user or privileged access to it. Violations that the
+    observation does not reveal are left to the policy and the penalty.
     """
 
-    suspect: np.ndarray  # (n_types,) int64: bits of a packed observation that make a host of the type suspect
+    suspect: np.ndarray  # (n_types,) int64: observation bits that mark a host of the type as compromised
     fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
-    observed: int  # bits of the observation
+    observed: int  # number of observation bits
 
 
 def make_guard(view: View) -> Guard:
-    """The guard for the actions of a view."""
+    """Builds the guard for the actions of a view."""
     network = as_network(view.network)
     suspect = np.zeros(len(network.unit_types), np.int64)
     for kind, hosts in enumerate(type_masks(network)):
@@ -123,11 +123,11 @@ def make_guard(view: View) -> Guard:
 
 @compiled
 def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, observation: int) -> None:
-    """Takes away the chances (n_actions,) of fixes that are out of order by what a packed observation shows."""
+    """Sets the probabilities (n_actions,) of fixes to 0 that are out of order according to a packed observation."""
     due = due_type(order, guard.suspect, observation)
     if due == NO_TYPE:
         return
-    later = wide(0)  # set of types that come after the one that looks due
+    later = wide(0)  # set of types with lower priority than the one that looks due
     for position in range(order.shape[0]):
         if later or order[position] == due:
             later |= 1 << wide(order[position])

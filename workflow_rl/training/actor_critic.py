@@ -1,8 +1,6 @@
-"""OrderConditionedActorCritic: the neural net, with or without the workflow's code among its inputs."""
+"""OrderConditionedActorCritic: the neural net, optionally conditioned on a workflow."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,21 +8,14 @@ from torch import nn
 
 from workflow_rl.training.actor import Actor, Guard
 
-NEVER = -1e9  # logit of an action that is not allowed
+NEVER = -1e9  # logit of a masked action
 
 
 class OrderConditionedActorCritic(nn.Module):
-    """Separate actor and critic, two hidden layers of tanh each.
+    """Separate actor and critic with two hidden tanh layers each.
 
-    The actor's input is what blue observes and, if ``n_code`` is not 0, the one-hot code of the workflow; the critic's
-    is the same.
-
-    Args:
-        n_bits: numbers of the observation.
-        n_code: numbers of the workflow's code; 0 for a general policy.
-        n_actions: number of actions.
-        hidden: width of the hidden layers.
-        guard: takes fixes away that are out of order by what the observation shows; None: nothing is taken away.
+    The input of both is the observation (``n_bits``) and, for a conditioned policy, the one-hot code of the workflow
+    (``n_code`` numbers). The guard, if there is one, masks fixes that look out of order.
     """
 
     def __init__(self, n_bits: int, n_code: int, n_actions: int, hidden: int = 64, guard: Guard | None = None) -> None:
@@ -45,14 +36,14 @@ class OrderConditionedActorCritic(nn.Module):
         return self.logits(inputs), self.critic(inputs).squeeze(-1)
 
     def logits(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits (n, n_actions) of inputs (n, n_bits + n_code)."""
+        """Logits (n, n_actions) of inputs (n, n_bits + n_code), masked by the guard."""
         logits: torch.Tensor = self.actor(inputs)
         if self.guard is not None and self.n_code:
             logits = logits.masked_fill(self._blocked(inputs), NEVER)
         return logits
 
     def _blocked(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Actions (n, n_actions) that the guard takes away; see :func:`workflow_rl.training.compliance.block`."""
+        """Mask (n, n_actions) of the actions that the guard blocks; see :func:`workflow_rl.training.actor.block`."""
         assert self.guard is not None
         suspect, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard[:2])
         observed = self.guard.observed
@@ -60,12 +51,12 @@ class OrderConditionedActorCritic(nn.Module):
         bits = (suspect[:, None] >> torch.arange(observed, device=inputs.device) & 1).to(inputs.dtype)
         suspected = inputs[:, :observed] @ bits.T > 0  # (n, n_types)
         at = inputs[:, self.n_bits :].reshape(-1, n_types, n_types).argmax(1)  # position of each type
-        first = torch.where(suspected, at, n_types).amin(1, keepdim=True)  # of the one that looks due
-        late = torch.cat([at > first, torch.zeros_like(suspected[:, :1])], 1)  # the last column is for no fix
+        first = torch.where(suspected, at, n_types).amin(1, keepdim=True)  # position of the type that looks due
+        late = torch.cat([at > first, torch.zeros_like(suspected[:, :1])], 1)  # last column: actions that fix nothing
         return late[:, fixed.long()]
 
     def widened(self, n_code: int) -> OrderConditionedActorCritic:
-        """The same policy with the workflow's code as further inputs, whose weights start at zero."""
+        """The same policy with the workflow code as additional inputs, whose weights start at zero."""
         if n_code <= self.n_code:
             return self
         wider = OrderConditionedActorCritic(self.n_bits, n_code, self.n_actions, self.hidden, self.guard)
@@ -79,23 +70,12 @@ class OrderConditionedActorCritic(nn.Module):
         return wider
 
     def compiled_actor(self, codes: np.ndarray, observed: int) -> Actor:
-        """The actor for the compiled rollout.
-
-        Args:
-            codes: the workflows' codes, (n_workflows, n_code).
-            observed: bits of the environment's own observation.
-        """
-        with torch.no_grad():
-            layers: Any = self.actor
-            first, second, third = layers[0], layers[2], layers[4]
-            weights = first.weight.detach().cpu().numpy()
-            bias = first.bias.detach().cpu().numpy() + codes.astype(weights.dtype) @ weights[:, self.n_bits :].T
-            return Actor(
-                first=np.ascontiguousarray(weights[:, : self.n_bits].T, np.float32),
-                order_bias=np.ascontiguousarray(bias, np.float32),
-                second=np.ascontiguousarray(second.weight.detach().cpu().numpy().T, np.float32),
-                second_bias=np.ascontiguousarray(second.bias.detach().cpu().numpy(), np.float32),
-                third=np.ascontiguousarray(third.weight.detach().cpu().numpy().T, np.float32),
-                third_bias=np.ascontiguousarray(third.bias.detach().cpu().numpy(), np.float32),
-                observed=observed,
-            )
+        """The actor for the compiled rollout, for workflow codes (n_workflows, n_code) and ``observed`` bits."""
+        weights = [weight.detach().cpu().numpy() for weight in self.actor.parameters()]  # weight, bias of each layer
+        first, bias, second, second_bias, third, third_bias = weights
+        order_bias = bias + codes.astype(first.dtype) @ first[:, self.n_bits :].T
+        arrays = (first[:, : self.n_bits].T, order_bias, second.T, second_bias, third.T, third_bias)
+        first, order_bias, second, second_bias, third, third_bias = (
+            np.ascontiguousarray(array, np.float32) for array in arrays
+        )
+        return Actor(first, order_bias, second, second_bias, third, third_bias, observed)

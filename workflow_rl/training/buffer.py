@@ -1,11 +1,11 @@
 """ParallelTrajectoryBuffer: the transitions of one batch, their returns, and the sums that a full-batch loss needs.
 
-The clipped loss depends on a batch only through sums. For an input r and an action a, the ratio is the same for all
-transitions that have them; so with S+ and S- the sums of their positive and negative advantages
+The clipped loss depends on a batch only through sums. All transitions with the same input and action share one ratio.
+With S+ and S- the sums of their positive and negative advantages,
 
     sum over transitions of min(ratio * A, clip(ratio) * A) = min(ratio, 1 + clip) * S+ + max(ratio, 1 - clip) * S-
 
-and likewise the value loss needs only the number and the sum of the returns of each input, the entropy only the number.
+Likewise, the value loss needs only the number and the sum of the returns of each input, the entropy only the number.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from workflow_rl.training.compliance import EPISODE_DTYPE
 
 
 class Inputs(NamedTuple):
-    """The distinct inputs of a rollout, found by an open hash table."""
+    """The distinct inputs of a rollout in an open-addressing hash table."""
 
     slots: np.ndarray  # (2**k,) int32: row, or EMPTY
     keys: np.ndarray  # (capacity, n_words) int64: key of each row
     cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
     best: np.ndarray  # (capacity,) int16: the most probable action
-    taught: np.ndarray  # (capacity,) int16: the teacher's action, as the view numbers them, where it chose
+    taught: np.ndarray  # (capacity,) int16: the teacher's action in the numbering of the view, if a teacher played
 
 
 class Batch(NamedTuple):
-    """What a rollout records; (n_envs, n_steps) each."""
+    """The transitions of a rollout; (n_envs, n_steps) each."""
 
-    rows: np.ndarray  # int32: row of the input the action was chosen from
-    actions: np.ndarray  # int16: as the view numbers them
-    rewards: np.ndarray  # float32: of the environment
+    rows: np.ndarray  # int32: row of the policy's input
+    actions: np.ndarray  # int16: in the numbering of the view
+    rewards: np.ndarray  # float32: environment rewards
     alignment: np.ndarray  # float32
     ended: np.ndarray  # bool: the episode ended with this step
 
 
 class Sums(NamedTuple):
-    """What a batch reduces to, by distinct input (rows) and action."""
+    """Sums of a batch by distinct input (rows) and action."""
 
     plus: np.ndarray  # (rows, n_actions): sum of positive advantages
     minus: np.ndarray  # (rows, n_actions): sum of negative advantages
@@ -66,9 +66,9 @@ def discounted(
         delta_t = r_t + gamma * V_(t+1) - V_t
         A_t     = delta_t + gamma * gae_lambda * A_(t+1)        A_(t+1) = 0 after the last step of an episode
 
-    With ``gae_lambda`` 1 the returns A_t + V_t are the Monte-Carlo returns. Where an episode ended, V_(t+1) is that of
-    ``final_values``: the value of the observation after its last step, or 0 to cut the future off. ``last_values``
-    (n_envs,) are the values of the observations after the batch, used where it ends in the middle of an episode.
+    With ``gae_lambda`` 1 the returns A_t + V_t are the Monte-Carlo returns. At the end of an episode, V_(t+1) is taken
+    from ``final_values``: the value of the observation after the last step, or 0 for no bootstrap. ``last_values``
+    (n_envs,) bootstrap episodes that continue beyond the batch.
     """
     for i in range(rewards.shape[0]):
         advantage, next_value = 0.0, float(last_values[i])
@@ -109,26 +109,15 @@ def add_sums(
 
 
 class ParallelTrajectoryBuffer:
-    """Preallocated room for one batch.
+    """Preallocated arrays for one batch of ``n_envs`` environments and ``n_steps`` steps.
 
-    Args:
-        n_envs: environments.
-        n_steps: steps of each.
-        n_actions: number of actions.
-        max_steps: length of an episode.
-        distinct: room for the distinct inputs' distributions; False for rollouts that do not look them up.
-        n_words: words of an input's key.
+    ``distinct`` allocates the action distributions of distinct inputs, which only the compiled rollout needs.
     """
 
     def __init__(
-        self,
-        n_envs: int,
-        n_steps: int = 100,
-        n_actions: int = 145,
-        max_steps: int = 100,
-        distinct: bool = True,
+        self, n_envs: int, n_steps: int = 100, n_actions: int = 145, max_steps: int = 100, distinct: bool = True,
         n_words: int = 1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.n_envs, self.n_steps, self.n_actions, shape = n_envs, n_steps, n_actions, (n_envs, n_steps)
         capacity = n_envs * n_steps
         slots = 1 << max(4, (2 * capacity - 1).bit_length())
@@ -158,24 +147,24 @@ class ParallelTrajectoryBuffer:
 
     @property
     def final_keys(self) -> np.ndarray:
-        """Keys of the inputs after the last steps of episodes, by environment and step; (n_finished, n_words) int64."""
+        """Keys of the inputs after the last step of each episode, in row-major order; (n_finished, n_words) int64."""
         return self.final_room[: self.n_finished]
 
     def finished_episodes(self) -> np.ndarray:
-        """The episodes that ended in this batch, of EPISODE_DTYPE."""
+        """A copy of the episodes that ended in this batch, of EPISODE_DTYPE."""
         return self.finished[: self.n_finished].copy()
 
     def compute_returns(
         self, values: np.ndarray, final_values: np.ndarray, last_values: np.ndarray, gamma: float, gae_lambda: float
     ) -> None:
-        """Fills advantages and returns from the total rewards and from values in reward units.
+        """Computes advantages and returns of the total rewards; all values are in reward units.
 
         Args:
-            values: of the rows, (n_rows,).
-            final_values: of :attr:`final_keys`, (n_finished,); zeros cut the future off.
-            last_values: of the inputs after the batch, (n_envs,).
-            gamma: discount.
-            gae_lambda: of the generalised advantages.
+            values: values of the rows, (n_rows,).
+            final_values: values of :attr:`final_keys`, (n_finished,); zeros for no bootstrap.
+            last_values: values of the inputs after the batch, (n_envs,).
+            gamma: the discount.
+            gae_lambda: the decay of generalised advantage estimation.
         """
         total = self.batch.rewards.astype(np.float64) + self.batch.alignment
         by_step = values.astype(np.float64)[self.batch.rows]
@@ -185,7 +174,7 @@ class ParallelTrajectoryBuffer:
         np.add(self.advantages, by_step, out=self.returns)
 
     def sums(self, advantages: np.ndarray, returns: np.ndarray, dtype: type = np.float32) -> Sums:
-        """Reduces the batch; ``advantages`` and ``returns`` as the loss uses them, (n_envs, n_steps)."""
+        """Sums the normalised advantages and returns (n_envs, n_steps) of the batch."""
         shape = (self.n_rows, self.n_actions)
         plus: np.ndarray = np.zeros(shape, dtype)
         minus, taken = np.zeros_like(plus), np.zeros_like(plus)
@@ -196,7 +185,7 @@ class ParallelTrajectoryBuffer:
 
 @dataclass
 class ReducedBatch:
-    """A batch as sums over distinct inputs, and over the distinct pairs of input and action."""
+    """A batch as sums over distinct inputs and over distinct pairs of input and action."""
 
     inputs: torch.Tensor  # (rows, n_in)
     pairs: torch.Tensor  # (n_pairs,): row * n_actions + action
@@ -208,7 +197,7 @@ class ReducedBatch:
     squares: float
     size: int
     taught: torch.Tensor  # (rows,): the expert's action
-    old: torch.Tensor | None = None  # (n_pairs,): log-probabilities under the policy that played
+    old: torch.Tensor | None = None  # (n_pairs,): log-probabilities under the behaviour policy
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Collects batches: the compiled rollout of the native engine, and the plain one through any vector environment."""
+"""Collects batches: with the compiled rollout of the native engine, or step by step through any vector environment."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from workflow_rl.training.workflow import Workflow, all_workflows
 
 @dataclass(frozen=True)
 class Stream:
-    """Chance that shares nothing with that of another seed or purpose."""
+    """Random seeds that are independent of those of any other seed or purpose."""
 
     seed: int = 0
     purpose: tuple[int, ...] = ()
 
     def environments(self, number: int) -> np.ndarray:
-        """Seeds of environments; (number,) uint64."""
+        """Seeds of the environments; (number,) uint64."""
         return derive_seeds(self.seed, (*self.purpose, 1), number)
 
     def policy(self, number: int) -> np.ndarray:
-        """Generators of the policy in as many environments; (number,) uint64."""
+        """States of the policy's generators, one per environment; (number,) uint64."""
         return derive_seeds(self.seed, (*self.purpose, 2), number)
 
 
 @dataclass(frozen=True)
 class Conduct:
-    """How environments are played: with which workflows, alignment reward and view.
+    """How environments are played: workflows, alignment reward and view.
 
-    Environment i has workflow i, starting again at the end of the list; without workflows the policy is a general one
-    and gets no alignment reward. ``potential`` rewards the change of the compliance instead of punishing violations.
+    Environment i gets workflow i modulo their number. Without workflows the policy is general and gets no alignment
+    reward. ``potential`` rewards changes of compliance instead of penalising violations.
     """
 
     workflows: tuple[Workflow, ...] = ()
@@ -54,13 +54,13 @@ class Conduct:
 
     @classmethod
     def of(cls, config: TrainConfig, network: Network, greedy: bool = False) -> Conduct:
-        """As the settings of a training say."""
+        """The conduct that the settings of a training ask for."""
         view = View(config.view, config.actions, network)
         potential = config.alignment == "potential"
         return cls(workflows_of(config, network), config.alignment_lambda, potential, greedy, view)
 
     def setup(self, network: Network, n_envs: int, max_steps: int) -> Setup:
-        """For the compiled rollout; without workflows compliance is counted for the first one and not rewarded."""
+        """The setup of the compiled rollout; without workflows, compliance with the first one is counted unrewarded."""
         orders = np.stack([workflow.indices() for workflow in self.workflows or all_workflows(network)[:1]])
         view = self.view
         return Setup(
@@ -73,19 +73,19 @@ class Conduct:
 
 
 def workflow_codes(workflows: tuple[Workflow, ...]) -> np.ndarray:
-    """One-hot codes; (n_workflows, n_types * n_types), for a general policy (1, 0)."""
+    """One-hot codes of workflows; (n_workflows, n_types * n_types), for a general policy (1, 0)."""
     return np.stack([w.one_hot() for w in workflows]) if workflows else np.zeros((1, 0), np.float32)
 
 
 def workflows_of(config: TrainConfig, network: Network) -> tuple[Workflow, ...]:
-    """The workflows that a training is about: all, one, or none."""
+    """The workflows that a training is conditioned on: all, one, or none."""
     if config.universal:
         return all_workflows(network)
     return (Workflow.parse(config.workflow, network),) if config.workflow else ()
 
 
 class Policy(Protocol):
-    """The part of an actor-critic that a rollout plays with."""
+    """The part of an actor-critic that a rollout needs."""
 
     guard: Guard | None
 
@@ -95,7 +95,7 @@ class Policy(Protocol):
 
 
 class Learner(Protocol):
-    """Whose policy is played: :class:`workflow_rl.ParallelOrderConditionedPPO`."""
+    """The part of :class:`workflow_rl.ParallelOrderConditionedPPO` that a collector needs."""
 
     codes: np.ndarray
 
@@ -110,26 +110,21 @@ class Learner(Protocol):
 
 
 class Teacher(Protocol):
-    """Chooses the actions while it is imitated."""
+    """A defender that plays while a policy imitates it; actions are in the numbering of the view."""
 
     def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
-        """Writes its actions (n_envs, n_steps) in the games that come, as the view numbers them."""
+        """Writes its actions (n_envs, n_steps) for the next batch."""
         ...
 
     def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
-        """Its actions for some memories, as the view numbers them; (n,)."""
+        """Its actions (n,) for memories (n,)."""
         ...
 
 
 class Collector:
-    """Plays the native engine with the compiled rollout and keeps what goes on from batch to batch.
+    """Collects batches of ``n_steps`` steps from the native engine with the compiled rollout.
 
-    Args:
-        games: which games.
-        n_envs: number of environments.
-        n_steps: steps of each in a batch.
-        conduct: workflows, alignment reward and view.
-        stream: chance of environments and policy.
+    ``stream`` seeds environments and policy. Episodes continue from batch to batch.
     """
 
     def __init__(
@@ -151,9 +146,8 @@ class Collector:
 
     def collect(self, ppo: Learner, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
-        buffer = self.buffer
+        buffer, game = self.buffer, self.game
         self.violations[:] = 0
-        game = self.game
         world = World(game.states, game.tables, game.takeovers, self.generators, self.memories, self.episodes)
         setup = self.setup._replace(taught=teacher is not None, guarded=ppo.net.guard is not None)
         if teacher is not None:
@@ -169,22 +163,19 @@ class Collector:
             self.setup = self.setup._replace(alignment_lambda=alignment_lambda)
 
     def last_keys(self) -> np.ndarray:
-        """Inputs after the batch; (n_envs, n_words)."""
+        """Keys of the inputs after the batch; (n_envs, n_words)."""
         keys = self.view.keys(self.memories if self.view.remembers else self.game.states["observation"].copy())
         keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
         return keys
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that goes on from batch to batch, as plain arrays."""
-        arrays = {
-            "states": self.game.states.view(np.uint8),
-            "generators": self.generators,
-            "episodes": self.episodes.view(np.uint8),
-        }
+        """The complete state between two batches as plain arrays."""
+        arrays = {"states": self.game.states.view(np.uint8)}
+        arrays |= {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
         return arrays | ({"memories": self.memories.view(np.uint8)} if self.view.tracks else {})
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Takes back what :meth:`arrays` gave."""
+        """Restores the state from :meth:`arrays`."""
         self.game.states[:] = arrays["states"].view(self.game.states.dtype)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
@@ -192,22 +183,15 @@ class Collector:
             self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Does nothing: the engine has no processes."""
 
 
 class PlainCollector:
-    """Plays any vector environment step by step: the policy for every observation, no look-up, no compiled loop.
+    """Collects batches from any vector environment step by step, evaluating the policy on every observation.
 
-    The same seed gives the same batch as :class:`Collector`, up to the rounding of the policy's arithmetic.
-    Call :meth:`start` before the first batch.
-
-    Args:
-        envs: the environments.
-        n_steps: steps of each in a batch.
-        max_steps: length of an episode.
-        conduct: workflows, alignment reward and view.
-        row_by_row: ask the policy for one environment at a time. Arithmetic on several at once is rounded differently,
-            and what an environment plays must not depend on how many there are.
+    The same seed gives the same batch as :class:`Collector`, up to rounding in the policy. Call :meth:`start` before
+    the first batch. ``row_by_row`` evaluates the policy for one environment at a time: batched arithmetic rounds
+    differently, and the games must not depend on the number of environments.
     """
 
     def __init__(self, envs: Any, n_steps: int, max_steps: int, conduct: Conduct, row_by_row: bool = False) -> None:
@@ -222,7 +206,7 @@ class PlainCollector:
         self.generators = np.zeros(n, np.uint64)
 
     def started(self, stream: Stream) -> PlainCollector:
-        """This collector at the beginning of its first episodes; it ends its environments if that fails."""
+        """Starts the first episodes and returns the collector; closes the environments if that fails."""
         try:
             self.start(stream.environments(len(self.generators)), stream.policy(len(self.generators)))
         except BaseException:
@@ -233,13 +217,13 @@ class PlainCollector:
     def start(
         self, seeds: np.ndarray, generators: np.ndarray, red_agents: Sequence[str] = (), takeovers: Sequence[str] = ()
     ) -> None:
-        """Begins new episodes.
+        """Starts new episodes.
 
         Args:
-            seeds: of the environments, (n_envs,) uint64.
-            generators: of the policy's chance, (n_envs,) uint64.
-            red_agents: of the environments, where they change.
-            takeovers: likewise.
+            seeds: seeds of the environments, (n_envs,) uint64.
+            generators: states of the policy's generators, (n_envs,) uint64.
+            red_agents: new red agent of each environment; empty to keep the current ones.
+            takeovers: new takeover of each environment; empty to keep the current ones.
         """
         changed = {"red_agent": list(red_agents), "takeover": list(takeovers)}
         self.envs.reset(seed=seeds.tolist(), options={name: value for name, value in changed.items() if value})
@@ -255,7 +239,7 @@ class PlainCollector:
         keys = buffer.inputs.keys.reshape((*batch.rows.shape, -1))
         taught = buffer.inputs.taught.reshape(batch.rows.shape)
         buffer.n_rows, buffer.n_finished = size, 0
-        finals = []  # keys after last steps, step by step
+        finals = []  # keys after the last step of each episode, in step-major order
         for step in range(batch.rows.shape[1]):
             keys[:, step] = self.last_keys()
             probabilities = self._probabilities(ppo, keys[:, step])
@@ -264,12 +248,12 @@ class PlainCollector:
             if teacher is not None:
                 batch.actions[:, step] = taught[:, step] = teacher.actions(self.envs.memories, self.view)
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
-            assert not terminated.any(), "the game has no end of its own; the time limit truncates it"
+            assert not terminated.any(), "episodes are truncated by the time limit and never terminate"
             batch.rewards[:, step], batch.ended[:, step] = rewards, truncated
             batch.alignment[:, step] = self._count(infos, batch.ended[:, step])
             finals.append(self._final_keys(infos, batch.ended[:, step]))
             self._end_episodes(batch.rewards[:, step], batch.alignment[:, step], batch.ended[:, step])
-        by_step = np.argsort(np.nonzero(batch.ended)[1], kind="stable")  # places of the keys, by environment and step
+        by_step = np.argsort(np.nonzero(batch.ended)[1], kind="stable")  # from step-major to environment-major order
         buffer.final_keys[by_step] = np.concatenate(finals)
         return buffer
 
@@ -284,13 +268,13 @@ class PlainCollector:
             self.compliance.alignment_lambda = alignment_lambda
 
     def last_keys(self) -> np.ndarray:
-        """The current inputs; (n_envs, n_words)."""
+        """Keys of the current inputs; (n_envs, n_words)."""
         keys = self.view.keys(self.envs.packed_observations)
         keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
         return keys
 
     def _final_keys(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
-        """Inputs after the last step of the episodes that ended with this one; (n_ended, n_words)."""
+        """Keys of the inputs after the last step of the episodes that just ended; (n_ended, n_words)."""
         rows = np.flatnonzero(ended)
         keys = np.zeros((len(rows), self.view.n_words), np.int64)
         if len(rows):
@@ -301,24 +285,24 @@ class PlainCollector:
         return keys
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that goes on from batch to batch, as plain arrays."""
+        """The complete state between two batches as plain arrays."""
         own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
         games: dict[str, np.ndarray] = self.envs.state_arrays()
         return games | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Takes back what :meth:`arrays` gave."""
+        """Restores the state from :meth:`arrays`."""
         self.envs.restore_state_arrays(arrays)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
 
     def close(self) -> None:
-        """Ends the environments' processes, if they have any."""
+        """Closes the environments."""
         self.envs.close()
 
     @property
     def violations(self) -> np.ndarray:
-        """Violations of the last batch, by repaired and due unit type."""
+        """Violations of the last batch by repaired and due unit type; (n_types, n_types)."""
         return self.compliance.violations
 
     def _count(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""The one definition of a repair and of compliance with a workflow, and the alignment reward that is made from it.
+"""The one definition of repairs, compliance with a workflow, and the alignment reward.
 
 A *fix* is Remove or Restore. It is a *repair* if its target was compromised before the step and is not after blue's
-action, before red moves; any other fix is *idle*, neither for nor against anybody. The type that is *due* is the one of
-highest priority among those compromised before the step; a repair of another type is a *violation*. Over all episodes
+action, before red moves. Any other fix is *idle* and does not count. The *due* type is the compromised unit type of
+highest priority before the step. A repair of another type is a *violation*. Over all episodes,
 
     compliance = 1 - violations / repairs            undefined without a repair
     kept       = share of the episodes with a repair that have no violation
@@ -42,68 +42,68 @@ Episode: TypeAlias = Any
 """A record of :data:`EPISODE_DTYPE`, as Numba sees it."""
 
 FACTS = ("fixed_unit_type", "repaired_unit_type", "compromised_before")
-"""What an environment's infos tell :meth:`Compliance.update`."""
+"""The environment infos that :meth:`Compliance.update` needs, in order."""
 
 NOT_A_FIX, IDLE, IN_ORDER, VIOLATION = range(4)
-# The multiplier of a penalty that is held by `kept`: its speed, how far off the target counts, and its bounds.
+# Controller of an adaptive penalty: step size, limits of the error, limits of the multiplier.
 HELD_SPEED, HELD_OFF, HELD_LIMITS = 0.2, (-0.025, 0.05), (5.0, 60.0)
 NO_TYPE = -1
 VIOLATION_TEXT = re.compile(r"(\w+) instead of (\w+): (\d+)")
 NOTHING = "nothing shown"
-LEAST_REPAIRS = 0.5  # per episode; with fewer nothing is shown about an order
+LEAST_REPAIRS = 0.5  # repairs per episode below which compliance says nothing about an order
 
 
 @dataclass(frozen=True)
 class Obedience:
-    """How some episodes kept an order; figures are None where they are undefined."""
+    """How well a set of episodes follows a workflow; figures are None where they are undefined."""
 
     compliance: float | None
-    compliance_error: float | None  # standard error, episodes being independent
+    compliance_error: float | None  # standard error over independent episodes
     kept: float | None
     repairs: float  # per episode
     idle_fixes: float  # per episode
 
     @classmethod
     def of(cls, episodes: np.ndarray) -> Obedience:
-        """That of finished episodes, an array of :data:`EPISODE_DTYPE`."""
+        """The figures of finished episodes, an array of :data:`EPISODE_DTYPE`."""
         repairs, violations = episodes["repairs"].astype(float), episodes["violations"].astype(float)
         shown, idle = repairs > 0, float(episodes["idle"].mean())
         if not shown.any():
             return cls(None, None, None, 0.0, idle)
         share, n = violations.sum() / repairs.sum(), len(episodes)
-        spread = float(np.sqrt(((violations - share * repairs) ** 2).sum() / (n * max(1, n - 1))))  # of a ratio
+        spread = float(np.sqrt(((violations - share * repairs) ** 2).sum() / (n * max(1, n - 1))))  # ratio estimator
         kept = float((violations[shown] == 0).mean())
         return cls(1.0 - float(share), spread / float(repairs.mean()), kept, float(repairs.mean()), idle)
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Obedience:
-        """From figures among others by their names, as results and events have them."""
+        """Picks the figures by name from a result or an event."""
         return cls(**{item.name: values[item.name] for item in fields(cls)})
 
     @classmethod
     def pool(cls, each: Sequence[Obedience]) -> Obedience:
-        """That of several trainings which were looked at in equally many episodes."""
+        """Pools several trainings, each evaluated on the same number of episodes."""
         repairs, idle = ([getattr(one, name) for one in each] for name in ("repairs", "idle_fixes"))
-        told = [one for one in each if one.compliance is not None]
-        if not told:
+        known = [one for one in each if one.compliance is not None]
+        if not known:
             return cls(None, None, None, 0.0, float(np.mean(idle)))
-        weights = np.array([one.repairs for one in told]) / sum(repairs)
-        share = float(weights @ [one.compliance for one in told])
-        error = float(np.linalg.norm(weights * [one.compliance_error for one in told]))
-        kept = float(np.mean([one.kept for one in told]))
+        weights = np.array([one.repairs for one in known]) / sum(repairs)
+        share = float(weights @ [one.compliance for one in known])
+        error = float(np.linalg.norm(weights * [one.compliance_error for one in known]))
+        kept = float(np.mean([one.kept for one in known]))
         return cls(share, error, kept, float(np.mean(repairs)), float(np.mean(idle)))
 
     @property
     def shown(self) -> bool:
-        """Were there enough repairs to tell?"""
+        """Are there enough repairs to judge compliance?"""
         return self.repairs >= LEAST_REPAIRS
 
     def follows(self, threshold: float) -> bool:
-        """Is the order followed: compliance and kept both at least the threshold, with enough repairs to tell?"""
+        """Is the workflow followed: enough repairs, and compliance and kept both at least the threshold?"""
         return self.shown and min(self.compliance or 0.0, self.kept or 0.0) >= threshold
 
     def words(self) -> str:
-        """For people, e.g. ``compliance 0.993 ± 0.001, kept 0.981, 3.2 repairs and 20.1 idle fixes per episode``."""
+        """As text, e.g. ``compliance 0.993 ± 0.001, kept 0.981, 3.2 repairs and 20.1 idle fixes per episode``."""
         per_episode = f"{self.repairs:.1f} repairs and {self.idle_fixes:.1f} idle fixes per episode"
         if not self.shown or self.compliance is None:
             return f"{NOTHING}: {per_episode}"
@@ -111,7 +111,7 @@ class Obedience:
 
 
 def type_masks(network: Network) -> np.ndarray:
-    """Set of hosts of each unit type, without red's foothold, which never counts; shape (n_types,) int64."""
+    """Bit set of the hosts of each unit type without red's foothold, which never counts; (n_types,) int64."""
     masks = np.zeros(len(network.unit_types), np.int64)
     for index, host in enumerate(network.hosts):
         if host.name != network.red.foothold:
@@ -123,10 +123,8 @@ def type_masks(network: Network) -> np.ndarray:
 def due_type(order: np.ndarray, masks: np.ndarray, compromised: int) -> int:
     """The compromised unit type of highest priority, or NO_TYPE.
 
-    Args:
-        order: unit types, highest priority first; (n_types,).
-        masks: hosts of each unit type; (n_types,).
-        compromised: set of compromised hosts before the step.
+    ``order`` and ``masks`` (n_types,) are the unit types by priority and the bit sets of their hosts; ``compromised``
+    is the bit set of the hosts compromised before the step.
     """
     for position in range(order.shape[0]):
         if masks[order[position]] & compromised:
@@ -136,13 +134,7 @@ def due_type(order: np.ndarray, masks: np.ndarray, compromised: int) -> int:
 
 @compiled
 def judge_fix(fixed: int, repaired: int, due: int) -> int:
-    """What kind of fix an action was.
-
-    Args:
-        fixed: unit type that it was aimed at; NO_TYPE: it was none.
-        repaired: unit type that it repaired; NO_TYPE: none.
-        due: the type that was due.
-    """
+    """Classifies an action by the unit types that it targeted, that it repaired, and that was due (or NO_TYPE)."""
     if fixed == NO_TYPE:
         return NOT_A_FIX
     if repaired == NO_TYPE:
@@ -152,13 +144,13 @@ def judge_fix(fixed: int, repaired: int, due: int) -> int:
 
 @compiled
 def rate(episode: Episode) -> float:
-    """Compliance of an episode so far; 0 before the first repair."""
+    """Compliance of the episode so far; 0 before the first repair."""
     return 1.0 - episode.violations / episode.repairs if episode.repairs > 0 else 0.0
 
 
 @compiled
 def start_episode(episode: Episode) -> None:
-    """Clears the running counts of one environment."""
+    """Resets the running counts of one environment."""
     episode.total, episode.alignment = 0.0, 0.0
     episode.repairs, episode.violations, episode.idle = 0, 0, 0
 
@@ -167,7 +159,7 @@ def start_episode(episode: Episode) -> None:
 def count_fix(
     episode: Episode, violations: np.ndarray, fixed: int, repaired: int, due: int, strength: float, potential: bool
 ) -> float:
-    """Counts what an action did in the environment's episode; returns the alignment reward. See :func:`judge_fix`."""
+    """Counts an action, classified by :func:`judge_fix`, in its episode; returns the alignment reward."""
     kind = judge_fix(fixed, repaired, due)
     if kind == NOT_A_FIX:
         return 0.0
@@ -186,7 +178,7 @@ def count_fix(
 
 @compiled
 def due_types(orders: np.ndarray, masks: np.ndarray, compromised: np.ndarray) -> np.ndarray:
-    """:func:`due_type` of orders (n_envs, n_types) and sets of hosts (n_envs,)."""
+    """:func:`due_type` for orders (n_envs, n_types) and sets of compromised hosts (n_envs,)."""
     due = np.empty(compromised.shape[0], np.int64)
     for i in range(compromised.shape[0]):
         due[i] = due_type(orders[i], masks, compromised[i])
@@ -198,7 +190,7 @@ def count_fixes(
     episodes: np.ndarray, violations: np.ndarray, fixed: np.ndarray, repaired: np.ndarray, due: np.ndarray,
     strength: float, potential: bool,
 ) -> np.ndarray:  # fmt: skip
-    """:func:`count_fix` of one step of every environment; returns the alignment rewards, (n_envs,)."""
+    """:func:`count_fix` for one step of every environment; returns the alignment rewards (n_envs,)."""
     bonus = np.zeros(fixed.shape[0])
     for i in range(fixed.shape[0]):
         bonus[i] = count_fix(episodes[i], violations, fixed[i], repaired[i], due[i], strength, potential)
@@ -206,13 +198,10 @@ def count_fixes(
 
 
 class Compliance:
-    """Compliance of environments that are stepped one by one through the Gymnasium API.
+    """Tracks compliance of environments that are stepped through the Gymnasium API.
 
-    Args:
-        network: names and numbers of the challenge.
-        orders: workflow of each environment, unit types as numbers, highest priority first; (n_envs, n_types).
-        alignment_lambda: strength of the alignment reward.
-        potential: reward the change of the rate instead of punishing violations.
+    ``orders`` (n_envs, n_types) is the workflow of each environment as unit type indices, highest priority first.
+    ``potential`` rewards changes of the compliance rate instead of penalising violations.
     """
 
     def __init__(
@@ -226,10 +215,10 @@ class Compliance:
         self.violations = np.zeros((n_types, n_types), np.int64)
 
     def update(self, fixed: np.ndarray, repaired: np.ndarray, compromised_before: np.ndarray) -> np.ndarray:
-        """Counts the fixes of one step; returns the alignment reward of each environment.
+        """Counts the fixes of one step; returns the alignment rewards (n_envs,).
 
         Args:
-            fixed: unit type that each action was aimed at, -1 for none; (n_envs,).
+            fixed: unit type that each action targets, -1 for none; (n_envs,).
             repaired: unit type that each action repaired, -1 for none; (n_envs,).
             compromised_before: hosts compromised before the step; (n_envs, n_hosts) bool.
         """
@@ -240,7 +229,7 @@ class Compliance:
         )  # fmt: skip
 
     def start_episodes(self, ended: np.ndarray) -> None:
-        """Forgets the counts of environments whose episode ended; (n_envs,) bool."""
+        """Resets the counts of the environments whose episode ended; (n_envs,) bool."""
         self.episodes[ended] = np.zeros(1, EPISODE_DTYPE)
 
 
@@ -268,11 +257,11 @@ def violations_from_text(texts: Sequence[str], types: Sequence[str]) -> np.ndarr
 
 
 def held(multiplier: float, kept: float, target: float, start: float) -> float:
-    """The next multiplier of a penalty: larger while fewer episodes than ``target`` keep the order, else smaller.
+    """The next multiplier of an adaptive penalty: it grows while ``kept`` is below ``target`` and shrinks otherwise.
 
-        next = multiplier * exp(speed * (target - kept)), the difference and the result within bounds
+        next = multiplier * exp(speed * (target - kept)), with the difference and the result clipped
 
-    The bounds of the result are wider if the multiplier started outside of them.
+    The limits of the result are widened if the multiplier started outside of them.
 
     >>> held(20.0, 0.9, 0.975, 15.0) > 20.0 > held(20.0, 1.0, 0.975, 15.0)
     True

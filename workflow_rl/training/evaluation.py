@@ -1,4 +1,4 @@
-"""How well a policy defends and follows its workflows, on fresh episodes."""
+"""Evaluates on fresh episodes how well a policy defends and follows its workflows."""
 
 from __future__ import annotations
 
@@ -29,28 +29,21 @@ from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.workflow import Workflow, all_workflows
 
 Play = Callable[[ParallelOrderConditionedPPO, tuple[Workflow, ...], Progress], tuple[np.ndarray, np.ndarray]]
-"""From policy and workflow (or none) to the finished episodes (n_episodes,) and rewards (n_episodes, max_steps)."""
+"""Plays a policy with one workflow or none; returns episodes (n_episodes,) and rewards (n_episodes, max_steps)."""
 
 
 @dataclass(frozen=True)
 class FreshGames:
-    """Which games to play for an evaluation.
-
-    Args:
-        games: on which network, against whom, by which rules.
-        n_episodes: games of each workflow.
-        stream: chance of the games.
-        greedy: play the most probable action.
-    """
+    """The games of an evaluation."""
 
     games: Games
-    n_episodes: int
+    n_episodes: int  # for each workflow
     stream: Stream
-    greedy: bool = False
+    greedy: bool = False  # play the most probable action
 
     @contextmanager
     def players(self, backend: Backend) -> Iterator[Play]:
-        """A function that plays all the games on the backend."""
+        """Yields a function that plays all games on the backend."""
         if backend.name == "native":
             yield self._play_native
             return
@@ -63,7 +56,7 @@ class FreshGames:
             yield lambda ppo, workflows, progress: self._play_cyborg(envs, ppo, workflows, progress)
 
     def _reds(self, episodes: np.ndarray) -> list[str]:
-        """Opponents of some episodes."""
+        """Red agents of the given episodes."""
         names = parse_red_agents(self.games.red_agent)
         return [names[episode % len(names)] for episode in episodes.tolist()]
 
@@ -78,7 +71,7 @@ class FreshGames:
     def _play_cyborg(
         self, envs: object, ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], progress: Progress
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As many games at a time as there are environments; each has seeds of its own, so grouping is no matter."""
+        """Plays one game per environment at a time; every game has its own seeds, so grouping does not matter."""
         n_steps, conduct = self.games.max_steps, Conduct(workflows, greedy=self.greedy, view=ppo.view)
         collector = PlainCollector(envs, n_steps, n_steps, conduct, row_by_row=True)
         seeds, generators = self.stream.environments(self.n_episodes), self.stream.policy(self.n_episodes)
@@ -86,7 +79,7 @@ class FreshGames:
         rewards = np.zeros((self.n_episodes, n_steps), np.float32)
         n_envs = len(collector.episodes)
         for first in range(0, self.n_episodes, n_envs):
-            rows = np.arange(first, first + n_envs) % self.n_episodes  # the first games fill up the last group
+            rows = np.arange(first, first + n_envs) % self.n_episodes  # the last group is padded with the first games
             collector.start(seeds[rows], generators[rows], self._reds(rows), takeovers_of(self.games.takeover, rows))
             played = collector.collect(ppo).batch.rewards
             kept = min(n_envs, self.n_episodes - first)
@@ -107,15 +100,12 @@ class WorkflowCell:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures over all workflows of a policy; the key is None for a general policy.
+    """Figures of a policy over all its workflows; a general policy has the single key None."""
 
-    ``obedience`` pools the episodes of all workflows; for a general policy repairs and idle fixes are what counts.
-    """
-
-    obedience: Obedience
+    obedience: Obedience  # pooled over the episodes of all workflows
     by_workflow: dict[Workflow | None, WorkflowCell]
-    episode_returns: np.ndarray  # (n_episodes,): mean over workflows, which share the chance of the environment
-    episode_sums: dict[str, np.ndarray]  # the same over the first so many steps
+    episode_returns: np.ndarray  # (n_episodes,): mean over workflows, which share random numbers
+    episode_sums: dict[str, np.ndarray]  # the same for each shorter episode length
 
     @property
     def mean_return(self) -> float:
@@ -129,7 +119,7 @@ class Evaluation:
 
     @property
     def worst(self) -> Obedience:
-        """That of the workflow which is followed worst."""
+        """Obedience for the workflow that is followed worst."""
         each = [cell.obedience for cell in self.by_workflow.values()]
         return min(each, key=lambda one: (one.shown, one.compliance or 0.0, one.kept or 0.0))
 
@@ -146,15 +136,15 @@ def evaluate_policy(
     backend: Backend = NATIVE,
     progress: Progress = lambda _: None,
 ) -> Evaluation:
-    """Plays fresh games of each workflow (of none: of a general policy).
+    """Plays fresh games for each workflow, or for a general policy if there are none.
 
     Args:
-        ppo: the policy; its codes are those of ``workflows``.
-        workflows: what to evaluate; environment chance is the same for each of them.
-        fresh: which games.
-        lengths: also give returns over the first so many steps.
-        backend: where to play: the compiled rollout, or genuine CybORG.
-        progress: told how many more of the episodes are done.
+        ppo: the policy; its codes must be those of ``workflows``.
+        workflows: the workflows to evaluate, all with common random numbers.
+        fresh: the games to play.
+        lengths: shorter episode lengths for which returns are reported too.
+        backend: the simulator.
+        progress: called with the number of newly finished episodes.
     """
     cells: dict[Workflow | None, WorkflowCell] = {}
     played: list[np.ndarray] = []
@@ -174,7 +164,7 @@ def evaluate_policy(
 
 
 def _cell(episodes: np.ndarray, sums: np.ndarray, lengths: Sequence[int]) -> WorkflowCell:
-    """Figures of finished episodes; ``sums`` are those of their rewards up to each step."""
+    """Figures of finished episodes, given their cumulative rewards ``sums`` (n_episodes, max_steps)."""
     return WorkflowCell(
         mean_return=float(episodes["total"].mean()),
         standard_error=float(episodes["total"].std(ddof=1) / np.sqrt(len(episodes))),
@@ -184,7 +174,7 @@ def _cell(episodes: np.ndarray, sums: np.ndarray, lengths: Sequence[int]) -> Wor
 
 
 def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderConditionedPPO:
-    """The same policy, with only one of its workflows' codes."""
+    """The same policy, conditioned on one of its workflows."""
     one = copy.copy(ppo)
     one.codes = ppo.codes[number : number + 1]
     return one
@@ -201,9 +191,9 @@ def evaluate_workflow_policy(path: Path, fresh: FreshGames, backend: Backend = N
 def evaluate_policy_file(
     path: Path, workflow: str, fresh: FreshGames, backend: Backend = NATIVE, progress: Progress = lambda _: None
 ) -> dict[str, Any]:
-    """Evaluates a trained policy against each of the red agents; see :func:`table_of` for the form.
+    """Evaluates a trained policy against each red agent, in the form of :func:`table_of`.
 
-    ``obedience`` has the fields of :class:`Obedience` for each red agent; absent for a general policy.
+    For a conditioned policy, ``obedience`` has the fields of :class:`Obedience` for each red agent.
     """
     check_episodes(fresh.n_episodes)
     check_seed(fresh.stream.seed)
@@ -238,19 +228,19 @@ def challenge_games(
     network: Network, red_agents: str, edition: str, n_episodes: int, seed: int, greedy: bool = False,
     takeover: str = "0",
 ) -> FreshGames:  # fmt: skip
-    """Games of the challenge's longest length for an evaluation by name."""
+    """Games of the challenge's longest length."""
     games = Games(network, red_agents, edition, max(CHALLENGE_LENGTHS), takeover)
     return FreshGames(games, n_episodes, Stream(seed, (21,)), greedy)
 
 
 def policy_of(path: Path, workflow: str, edition: str = "", network: Network | Path | str = CAGE2) -> Policy:
-    """The trained policy of a file or run as a policy of packed observations, or of memories if it needs them.
+    """The trained policy of a file or run as a function of packed observations, or of memories if it needs them.
 
     Args:
-        path: file or run.
-        workflow: for a universal one.
-        edition: refuse a policy of another one; empty: any.
-        network: the hosts and actions.
+        path: the policy file or run directory.
+        workflow: the workflow that a universal policy is conditioned on.
+        edition: the required edition; empty accepts any.
+        network: the network that the policy defends.
     """
     policy = load_policy(path, network)
     if edition:
@@ -271,14 +261,14 @@ def policy_of(path: Path, workflow: str, edition: str = "", network: Network | P
 
 
 def learner_of(policy: PolicyFile, workflows: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
-    """The policy with the codes of some workflows, as evaluations need it."""
+    """The policy with the codes of the given workflows, as evaluations need it."""
     view, guarded = policy.view, policy.net.guard is not None
     config = TrainConfig(device="cpu", view=view.observation, actions=view.actions, guard=guarded)
     return ParallelOrderConditionedPPO(config, workflow_codes(workflows), policy.net, view.network)
 
 
 def workflows_of_policy(policy: PolicyFile, workflow: str) -> tuple[Workflow, ...]:
-    """The workflows to evaluate: the policy's own, the one asked for, or all."""
+    """The workflows to evaluate: the requested one, the policy's own, or all for a universal policy."""
     network = policy.view.network
     asked = (Workflow.parse(workflow, network),) if workflow else ()
     own = (Workflow.parse(policy.workflow, network),) if policy.workflow else ()

@@ -1,15 +1,16 @@
-"""What a training tells: one event per update, why it stopped, and its result."""
+"""Records of a training: one event per update, the stop reason, and the result."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
-from typing import Any
+
+from workflow_rl.runs import Json
 
 
 @dataclass(frozen=True)
 class UpdateStats:
-    """What an update did; policy and value loss, entropy, KL and clip fraction are those of its last epoch."""
+    """Statistics of one update; losses, entropy, KL and clip fraction are those of its last epoch."""
 
     policy_loss: float
     value_loss: float
@@ -22,16 +23,16 @@ class UpdateStats:
 
 @dataclass(frozen=True)
 class UpdateEvent:
-    """Figures of one update; means are over the episodes that ended in its batch, None where none did."""
+    """Figures of one update; means are over the episodes that ended in its batch, None if there were none."""
 
-    phase: str  # base: the general policy of a warm start; main: what was asked for
+    phase: str  # base: the general policy of a warm start; main: the policy itself
     update: int
     episodes: int
     mean_return: float | None
     alignment: float | None
     total: float | None
-    compliance: float | None  # None also for a general policy, as `kept`
-    kept: float | None
+    compliance: float | None  # None for a general policy
+    kept: float | None  # None for a general policy
     repairs: float | None
     idle_fixes: float | None
     violations: int
@@ -44,9 +45,9 @@ class UpdateEvent:
     memory_mb: float
     gpu_memory_mb: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """As a line of events.jsonl, where the mean return is called ``return``."""
-        found: dict[str, Any] = {}
+        found: Json = {}
         for item in fields(self):
             value = getattr(self, item.name)
             if isinstance(value, UpdateStats):
@@ -66,10 +67,10 @@ class StopReason(Enum):
 
 @dataclass(frozen=True)
 class WorkflowResult:
-    """What came out of a training: figures of fresh episodes, ``greedy`` ones with the most probable actions."""
+    """The result of a training, measured on fresh episodes; ``greedy`` figures use the most probable actions."""
 
     workflow: str
-    followed: bool | None  # None for a general policy, which has no order, as the next three
+    followed: bool | None  # None for a general policy, like the next three
     compliance: float | None
     compliance_error: float | None
     kept: float | None
@@ -91,4 +92,4 @@ class WorkflowResult:
     seed: int
     backend: str = "native"
     takeover: str = "0"
-    limit: float | None = None  # of the order, see limits.py
+    limit: float | None = None  # best return that the workflow allows, see limits.py

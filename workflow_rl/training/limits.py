@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from workflow_rl.runs import Json
 
 LIMITS = Path(__file__).parent / "limits.json"
-SURE = 2.0  # standard errors by which a return must be above the limit
+SURE = 2.0  # standard errors by which a return must exceed the limit
 
 
 @cache
-def _shipped() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(LIMITS.read_text("utf-8"))
+def _bundled() -> Json:
+    found: Json = json.loads(LIMITS.read_text("utf-8"))
     return found
 
 
 def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length: int) -> float | None:
-    """What a defender that sees everything and keeps the order reaches at best; None: not known.
+    """The best return of a defender that sees the true state and follows the workflow; None if it is unknown.
 
     >>> limit_of("op_server,enterprise,user,defender,op_host", "bline", "current", "30", 100)
     -21.2395
     """
-    orders = _shipped().get(edition, {}).get(takeover)
+    orders = _bundled().get(edition, {}).get(takeover)
     if not workflow or red_agent != "bline" or orders is None:
         return None
     taken = next(iter(orders)).split(",")
@@ -33,5 +34,5 @@ def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length:
 
 
 def is_too_good(mean_return: float, standard_error: float, limit: float | None) -> bool:
-    """Is the return beyond what anybody can reach who keeps the order?"""
+    """Is the return significantly above the limit of the workflow?"""
     return limit is not None and mean_return > limit + SURE * standard_error

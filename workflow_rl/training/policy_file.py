@@ -1,10 +1,9 @@
-"""A trained policy as one small file: weights in safetensors, what it is for as JSON. Loading executes nothing."""
+"""A trained policy as one small file: safetensors weights and a JSON description. Loading executes no code."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,19 +12,19 @@ from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
-from workflow_rl.runs import read_tensors, write_tensors
+from workflow_rl.runs import Json, read_tensors, write_tensors
 from workflow_rl.training.actor import make_guard
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 
 FORMAT = "workflow_rl policy 2"
-FORMER = "workflow_rl policy 1"  # the same but for what obedience was: only policies without a workflow are read
+FORMER = "workflow_rl policy 1"  # an older definition of compliance: only policies without a workflow are read
 _SIZES = ("n_bits", "n_code", "n_actions", "hidden")
 _ABOUT = ("workflow", "universal", "red_agent", "edition")
 
 
 @dataclass(frozen=True)
 class PolicyFile:
-    """An actor-critic and what it was trained for."""
+    """An actor-critic and the task that it was trained for."""
 
     net: OrderConditionedActorCritic
     workflow: str
@@ -33,8 +32,8 @@ class PolicyFile:
     red_agent: str
     edition: str
     view: View = PLAIN
-    greedy: bool = False  # meant to be played with its most probable actions
-    takeover: str = "0"  # of the games that it was trained on
+    greedy: bool = False  # to be played with its most probable actions
+    takeover: str = "0"
 
 
 def save_policy(path: Path, policy: PolicyFile) -> None:
@@ -42,8 +41,8 @@ def save_policy(path: Path, policy: PolicyFile) -> None:
     write_tensors(path, *policy_content(policy))
 
 
-def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Weights and description, as they go into the file."""
+def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], Json]:
+    """Weights and description as stored in the file."""
     sizes = {name: getattr(policy.net, name) for name in _SIZES}
     about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy", "takeover")}
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
@@ -54,7 +53,7 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], dict[str,
 
 
 def file_of(path: Path) -> Path:
-    """The policy's file, where ``path`` is one or a run directory."""
+    """The policy file at ``path`` or of the run directory ``path``."""
     if not path.is_dir():
         return path
     if not (path / "policy.safetensors").exists():
@@ -63,7 +62,7 @@ def file_of(path: Path) -> Path:
 
 
 def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile:
-    """Reads a policy file, or the policy of a run directory, for a network."""
+    """Reads the policy of a file or run directory and checks that it fits the network."""
     network = as_network(network)
     path = file_of(path)
     arrays, meta = read_tensors(path)
@@ -72,7 +71,7 @@ def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile
         raise UserError(f"{path}: not a policy file.")
     if meta["format"] == FORMER and (meta["workflow"] or meta["universal"]):
         raise UserError(
-            f"{path}: trained by an earlier version to follow a workflow, where fixes that repaired nothing counted as "
+            f"{path}: trained for a workflow by an earlier version, where fixes that repaired nothing counted as "
             "compliance; train it again."
         )
     sizes = {name: meta[name] for name in _SIZES}
@@ -85,7 +84,7 @@ def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile
         name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
         raise UserError(f"{path}: weights {name!r} have the shape {found.get(name)}, not {wanted.get(name)}.")
     try:
-        view = View(meta.get("view", "plain"), meta.get("actions", "full"), network)  # older files have none
+        view = View(meta.get("view", "plain"), meta.get("actions", "full"), network)  # absent from older files
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     n_code = len(network.unit_types) ** 2
@@ -98,15 +97,15 @@ def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile
         net.guard = make_guard(view)
     net.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     about = {name: meta[name] for name in _ABOUT}
-    about |= {"greedy": meta.get("greedy", False), "takeover": meta.get("takeover", "0")}  # older files have none
+    about |= {"greedy": meta.get("greedy", False), "takeover": meta.get("takeover", "0")}  # absent from older files
     _check_about(path, about, network)
     if (net.n_code > 0) != (about["universal"] or about["workflow"] != ""):
         raise UserError(f"{path}: damaged, its inputs and its workflow do not fit.")
     return PolicyFile(net, **about, view=view)
 
 
-def _check_about(path: Path, about: dict[str, Any], network: Network) -> None:
-    """Refuses a description that makes no sense."""
+def _check_about(path: Path, about: Json, network: Network) -> None:
+    """Rejects a damaged description."""
     kinds = {"workflow": str, "universal": bool, "red_agent": str, "edition": str, "greedy": bool, "takeover": str}
     for name, kind in kinds.items():
         if not isinstance(about[name], kind):
@@ -116,6 +115,6 @@ def _check_about(path: Path, about: dict[str, Any], network: Network) -> None:
 
 
 def check_edition(policy: PolicyFile, edition: str) -> None:
-    """Refuses to play a policy by other rules than those it was trained for."""
+    """Rejects a policy that was trained for another edition."""
     if policy.edition != edition:
         raise UserError(f"the policy was trained for the {policy.edition} edition, not for the {edition} one.")

@@ -1,4 +1,4 @@
-"""ParallelOrderConditionedPPO: acts, and learns from a batch. Two ways to the same gradient, see :meth:`update`."""
+"""ParallelOrderConditionedPPO: evaluates the policy and learns from batches, by two paths to the same gradient."""
 
 from __future__ import annotations
 
@@ -20,28 +20,22 @@ from workflow_rl.training.buffer import ParallelTrajectoryBuffer, ReducedBatch, 
 from workflow_rl.training.events import UpdateStats
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
-CHUNK = 4000  # rows per forward and backward pass of the plain path: stays in the cache
-IMITATION_SPEED = 3.0  # learning rate of imitation, in learning rates: its gradient has no noise
-FAST_SHARE = 0.5  # the fast path pays while distinct inputs are fewer than this share of the transitions
+CHUNK = 4000  # rows per forward and backward pass of the plain path, few enough for the processor's cache
+IMITATION_SPEED = 3.0  # factor on the learning rate during imitation, whose gradient has little noise
+FAST_SHARE = 0.5  # the fast path pays off up to this ratio of distinct inputs to transitions
 
 
 class ParallelOrderConditionedPPO:
-    """PPO with a clipped loss, Adam, and a policy that may see a workflow.
+    """PPO with a clipped loss and Adam, for a policy that is optionally conditioned on a workflow.
 
-    Args:
-        config: the settings.
-        codes: codes of the workflows that environments refer to by number; (n_workflows, n_code), n_code 0 for none.
-        net: the actor-critic; a new one for the configured view if None.
-        network: the hosts and actions that the policy sees.
+    ``codes`` (n_workflows, n_code) are the codes of the workflows that keys refer to by number; n_code is 0 for a
+    general policy. Without ``net`` a new actor-critic is made for the configured view.
     """
 
     def __init__(
-        self,
-        config: TrainConfig | None = None,
-        codes: np.ndarray | None = None,
-        net: OrderConditionedActorCritic | None = None,
-        network: Network | Path | str = CAGE2,
-    ) -> None:
+        self, config: TrainConfig | None = None, codes: np.ndarray | None = None,
+        net: OrderConditionedActorCritic | None = None, network: Network | Path | str = CAGE2,
+    ) -> None:  # fmt: skip
         self.config = config or TrainConfig()
         self.view = view = View(self.config.view, self.config.actions, as_network(network))
         self.codes = np.zeros((1, 0), np.float32) if codes is None else codes
@@ -53,7 +47,7 @@ class ParallelOrderConditionedPPO:
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)
-        self.scale = np.array([0.0, 0.0])  # mean and deviation of the returns the critic was trained on
+        self.scale = np.array([0.0, 0.0])  # mean and standard deviation of the returns the critic was trained on
         self.recent: deque[Any] = deque(maxlen=self.config.replay_batches)
         self.updates = 0
 
@@ -63,13 +57,13 @@ class ParallelOrderConditionedPPO:
         return next(self.net.parameters()).dtype
 
     def probabilities(self, keys: np.ndarray) -> np.ndarray:
-        """Action probabilities (n, n_actions), float32, of inputs given as keys (n, n_words) or, of one word, (n,)."""
+        """Action probabilities (n, n_actions), float32, of keys (n, n_words) or, for one word, (n,)."""
         with torch.no_grad():
             result: np.ndarray = torch.softmax(self.net.logits(self._inputs(keys)), -1).float().cpu().numpy()
         return result
 
     def values(self, keys: np.ndarray) -> np.ndarray:
-        """Values of inputs given as keys (n, n_words), in the units in which the critic was trained."""
+        """The critic's normalised values (n,) of keys (n, n_words)."""
         if not len(keys):
             return np.zeros(0)
         with torch.no_grad():
@@ -79,16 +73,16 @@ class ParallelOrderConditionedPPO:
     def update(
         self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray, progress: float = 0.0, imitate: bool = False
     ) -> UpdateStats:
-        """Learns from one batch: returns and advantages once, then the epochs.
+        """Learns from one batch: computes returns and advantages once, then runs the epochs.
 
-        The *fast* path evaluates the actor-critic once per distinct input and computes the loss from sums (buffer.py);
-        the *plain* path does both for every transition. The gradient is the same.
+        The *fast* path evaluates the actor-critic once per distinct input and computes the loss from sums (buffer.py).
+        The *plain* path evaluates every transition. The gradient is the same.
 
         Args:
             buffer: the batch.
-            last_keys: inputs after the batch; (n_envs, n_words).
-            progress: how much of the training is over, 0 to 1, for annealing.
-            imitate: make the expert's actions more likely, whatever their returns; the critic learns as usual.
+            last_keys: keys of the inputs after the batch; (n_envs, n_words).
+            progress: completed share of the training, 0 to 1, for annealing.
+            imitate: raise the likelihood of the teacher's actions instead of the return; the critic learns as usual.
         """
         advantages, returns = self._targets(buffer, last_keys)
         fast = self._take_fast_path(buffer)
@@ -103,7 +97,7 @@ class ParallelOrderConditionedPPO:
         return UpdateStats(**stats, distinct_inputs=buffer.n_rows, fast=fast)
 
     def gradient(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray) -> np.ndarray:
-        """The actor's gradient that the first epoch of :meth:`update` would follow, flat; nothing is learnt."""
+        """The flat gradient of the actor in the first epoch of :meth:`update`; changes no weights."""
         data = self._samples(buffer, *self._targets(buffer, last_keys))
         self._remember_policy(data)
         self.optimizer.zero_grad(set_to_none=True)
@@ -113,14 +107,14 @@ class ParallelOrderConditionedPPO:
         return torch.cat(gradient).double().cpu().numpy()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Weights and the optimiser's memory, as plain arrays."""
+        """Weights, optimiser state and replay batches as plain arrays."""
         arrays = {f"net.{name}": value.cpu().numpy() for name, value in self.net.state_dict().items()}
         for number, state in self.optimizer.state_dict()["state"].items():
             arrays |= {f"adam.{number}.{name}": value.cpu().numpy() for name, value in state.items()}
         return arrays | {"scale": self.scale} | self.recent_arrays()
 
     def restore(self, arrays: dict[str, np.ndarray], updates: int) -> None:
-        """Takes back what :meth:`arrays` gave after so many updates."""
+        """Restores the state from :meth:`arrays` after the given number of updates."""
         self.scale[:], self.updates = arrays["scale"], updates
         self.restore_recent(arrays)
         weights = {name[4:]: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("net.")}
@@ -134,7 +128,7 @@ class ParallelOrderConditionedPPO:
         self.optimizer.load_state_dict({"state": memory, "param_groups": groups})
 
     def recent_arrays(self) -> dict[str, np.ndarray]:
-        """The batches that are kept for replay, as plain arrays."""
+        """The replay batches as plain arrays."""
         arrays = {}
         for number, data in enumerate(self.recent):
             for item in fields(data):
@@ -144,7 +138,7 @@ class ParallelOrderConditionedPPO:
         return arrays
 
     def restore_recent(self, arrays: dict[str, np.ndarray]) -> None:
-        """Takes back what :meth:`recent_arrays` gave."""
+        """Restores the replay batches from :meth:`recent_arrays`."""
         kept: dict[int, tuple[str, dict[str, Any]]] = {}
         for name, array in arrays.items():
             if name.startswith("recent."):
@@ -164,7 +158,7 @@ class ParallelOrderConditionedPPO:
         return inputs.to(self.device, self.dtype)
 
     def _targets(self, buffer: ParallelTrajectoryBuffer, last_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Advantages and returns as the loss uses them; (n_envs, n_steps)."""
+        """Advantages and returns (n_envs, n_steps), normalised as configured."""
         config, values = self.config, self.values(buffer.keys)
         final, last = np.zeros(buffer.n_finished), np.zeros(buffer.n_envs)
         if config.normalise_returns and not self.scale[1]:
@@ -208,7 +202,7 @@ class ParallelOrderConditionedPPO:
         return SampledBatch(inputs, actions, *targets, len(actions), taught)
 
     def _learn(self, data: ReducedBatch | SampledBatch, entropy: float, imitate: bool) -> dict[str, float]:
-        """All epochs on a batch, and on recent ones if they are kept; returns the figures of the last gradient."""
+        """Runs all epochs on the batch and the replay batches; returns the statistics of the last gradient step."""
         stats: dict[str, float] = {}
         if isinstance(data, SampledBatch):
             self._remember_policy(data)
@@ -240,7 +234,7 @@ class ParallelOrderConditionedPPO:
         return parts
 
     def _remember_policy(self, data: SampledBatch) -> None:
-        """Log-probabilities of the actions under the policy that played them."""
+        """Stores the log-probabilities of the actions under the behaviour policy."""
         with torch.no_grad():
             parts = [
                 torch.log_softmax(self.net.logits(inputs), -1).gather(1, actions[:, None])[:, 0]
@@ -251,7 +245,7 @@ class ParallelOrderConditionedPPO:
     def _backward(
         self, data: ReducedBatch | SampledBatch, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
-        """Adds the gradient of the loss times ``share``; figures of the loss if wanted."""
+        """Adds the gradient of ``share`` times the loss; returns statistics of the loss on request."""
         if isinstance(data, ReducedBatch):
             return self._backward_reduced(data, entropy, imitate, share, with_stats)
         return self._backward_samples(data, entropy, imitate, share, with_stats)
@@ -259,7 +253,7 @@ class ParallelOrderConditionedPPO:
     def _backward_reduced(
         self, data: ReducedBatch, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
-        """The fast path: the derivative by log-probabilities and values is written down, autograd does the rest."""
+        """The fast path: explicit derivatives by log-probabilities and values, autograd for the rest."""
         logits, values = self.net(data.inputs)
         logp = torch.log_softmax(logits, -1)
         with torch.no_grad():
@@ -300,7 +294,7 @@ class ParallelOrderConditionedPPO:
     def _backward_samples(
         self, data: SampledBatch, entropy: float, imitate: bool, share: float, with_stats: bool
     ) -> dict[str, float]:
-        """The plain path: every transition through the actor-critic, in chunks whose gradients add up."""
+        """The plain path: evaluates every transition, in chunks whose gradients add up."""
         assert data.old is not None
         total = torch.zeros(len(FIGURES), dtype=self.dtype, device=self.device)
         arrays = (data.inputs, data.actions, data.advantages, data.returns, data.old, data.taught)
@@ -330,12 +324,12 @@ def _chunks(array: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _named(figures: list[torch.Tensor], size: int) -> dict[str, float]:
-    """Figures per transition by name."""
+    """Statistics per transition by name."""
     return {name: figure / size for name, figure in zip(FIGURES, torch.stack(figures).tolist(), strict=True)}
 
 
 def choose_device(device: str) -> str:
-    """``cuda`` where there is one and it is wanted, else ``cpu``."""
+    """Resolves ``auto`` to ``cuda`` if available, else ``cpu``."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return device

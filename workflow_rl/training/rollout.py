@@ -1,8 +1,8 @@
-"""One compiled loop for a whole rollout: engine, policy and compliance, the actor evaluated once per distinct input.
+"""One compiled loop for a whole rollout: engine, policy and compliance.
 
-During a rollout the policy is fixed and blue's input is some bits and a workflow, so inputs repeat. The first time that
-an input occurs, the actor is evaluated and its distribution kept in a row; afterwards it is looked up. Environments do
-not depend on each other, so each plays all its steps in one go.
+During a rollout the policy is fixed and its inputs are a few bits and a workflow, so inputs repeat. The actor is
+evaluated once per distinct input and its distribution is stored in a row for later look-ups. Environments are
+independent, so each plays all its steps before the next one starts.
 """
 
 from __future__ import annotations
@@ -26,49 +26,49 @@ SCALE = 2.0**-53
 
 
 class World(NamedTuple):
-    """What goes on from batch to batch, changed in place; (n_envs,) each but for the tables."""
+    """The state that persists between batches, changed in place."""
 
-    states: np.ndarray  # of STATE_DTYPE
-    tables: np.ndarray  # (1,) of TABLES_DTYPE
+    states: np.ndarray  # (n_envs,) STATE_DTYPE
+    tables: np.ndarray  # (1,) TABLES_DTYPE
     takeovers: np.ndarray  # (n_envs, 3) int32, see begin_one
-    generators: np.ndarray  # uint64: the policy's own chance
-    memories: np.ndarray  # of MEMORY_DTYPE; (1,) and left alone if none is kept
-    episodes: np.ndarray  # of EPISODE_DTYPE: running counts
+    generators: np.ndarray  # (n_envs,) uint64: the policy's random numbers
+    memories: np.ndarray  # (n_envs,) MEMORY_DTYPE; (1,) and unused if the view tracks no memory
+    episodes: np.ndarray  # (n_envs,) EPISODE_DTYPE: running counts
 
 
 class Found(NamedTuple):
-    """What a rollout writes."""
+    """The outputs of a rollout."""
 
-    inputs: Inputs  # cleared and filled
+    inputs: Inputs
     batch: Batch
-    finished: np.ndarray  # of EPISODE_DTYPE, with room for every episode that can end
-    final_keys: np.ndarray  # (as many, n_words) int64: key of the input after the last step of each
-    violations: np.ndarray  # (n_types, n_types) int64, added to: repaired type, type that was due
+    finished: np.ndarray  # (most,) EPISODE_DTYPE, where at most ``most`` episodes can end
+    final_keys: np.ndarray  # (most, n_words) int64: key of the input after the last step of each
+    violations: np.ndarray  # (n_types, n_types) int64, incremented: repaired type, due type
 
 
 class Setup(NamedTuple):
-    """What a rollout needs to know beside the weights."""
+    """The parameters of a rollout other than the weights."""
 
     workflows: np.ndarray  # (n_envs,) int16: number of each environment's workflow in `orders`
     orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
     masks: np.ndarray  # (n_types,) int64: hosts of each unit type
-    fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action is meant to fix, -1 for none
-    observed: int  # bits of word 0 of a key that are the observation
+    fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action fixes, -1 for none
+    observed: int  # number of observation bits in word 0 of a key
     max_steps: int
     alignment_lambda: float
-    potential: bool  # it rewards the change of the rate instead of punishing violations
+    potential: bool  # the alignment reward is for changes of the rate, not a penalty for violations
     greedy: bool
-    tracks: bool  # the memory (memory.py) is kept up
-    remembers: bool  # and is the input; else the observation
-    host_decoy: bool  # actions are those of the host-decoy view, else all of them
-    taught: bool  # the actions stand in the batch already: a teacher's
-    guarded: bool  # fixes that look out of order are taken away
+    tracks: bool  # the memory (memory.py) is updated
+    remembers: bool  # the input is the memory, not the observation
+    host_decoy: bool  # actions are those of the host-decoy view
+    taught: bool  # the batch already holds the actions of a teacher
+    guarded: bool  # the guard masks fixes that look out of order
     guard: Guard
 
 
 @compiled
 def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
-    """Row of ``key`` (n_words,); if it is new, it gets row ``n_rows``."""
+    """Row of ``key`` (n_words,); a new key gets row ``n_rows``."""
     slot = find(inputs.slots, inputs.keys, key)
     if inputs.slots[slot] == EMPTY:
         inputs.slots[slot] = n_rows
@@ -80,7 +80,7 @@ def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
 
 @compiled
 def accumulate(inputs: Inputs, row: int) -> None:
-    """Turns the probabilities of a row into running sums and notes the most probable action."""
+    """Replaces the probabilities of a row by their running sums and stores the most probable action."""
     line = inputs.cumulative[row]
     best = 0
     for j in range(line.shape[0]):
@@ -95,7 +95,7 @@ def accumulate(inputs: Inputs, row: int) -> None:
 
 @compiled
 def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray) -> None:
-    """The policy's input as a key: the memory or the observation, and the number of the workflow, shifted."""
+    """Writes the policy's input as a key: the memory or the observation, and the shifted workflow number ``high``."""
     if setup.remembers:
         write_bits(memory, key)
     else:
@@ -105,7 +105,7 @@ def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray
 
 @compiled
 def new_row(inputs: Inputs, row: int, actor: Actor, setup: Setup, key: np.ndarray, hidden: np.ndarray) -> None:
-    """Fills the row of an input that occurs for the first time."""
+    """Evaluates the actor for an input that occurs for the first time."""
     evaluate_actor(actor, key, inputs.cumulative[row], hidden)
     if setup.guarded:
         block(inputs.cumulative[row], setup.guard, setup.orders[key[0] >> setup.observed], key[0])
@@ -114,7 +114,7 @@ def new_row(inputs: Inputs, row: int, actor: Actor, setup: Setup, key: np.ndarra
 
 @compiled
 def choose(line: np.ndarray, u: float) -> int:
-    """The first action whose running sum exceeds ``u`` times the whole, by bisection."""
+    """Samples an action by bisection: the first whose running sum exceeds ``u`` times the total."""
     level = np.float32(u * line[line.shape[0] - 1])
     low, high = 0, line.shape[0] - 1
     while low < high:
@@ -128,9 +128,9 @@ def choose(line: np.ndarray, u: float) -> int:
 
 @compiled
 def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int, int]:
-    """Plays ``found.batch.rows.shape[1]`` steps of every environment with the actor's policy, or the given actions.
+    """Plays one batch with the actor's policy or the teacher's actions.
 
-    Returns the number of distinct inputs and of episodes that ended.
+    Returns the number of distinct inputs and the number of finished episodes.
     """
     inputs, batch, t = found.inputs, found.batch, world.tables[0]
     hidden = np.empty((2, actor.second.shape[0]), np.float32)
@@ -180,11 +180,10 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
 
 @compiled
 def sample_actions(probabilities: np.ndarray, generators: np.ndarray) -> np.ndarray:
-    """One action per environment by the same rule as in :func:`rollout`.
+    """Samples one action per environment as :func:`rollout` does.
 
-    Args:
-        probabilities: (n_envs, n_actions) float32, turned into running sums.
-        generators: (n_envs,) uint64, changed in place.
+    Changes both arguments in place: ``probabilities`` (n_envs, n_actions) float32 become running sums, ``generators``
+    (n_envs,) uint64 advance.
     """
     actions = np.empty(probabilities.shape[0], np.int64)
     for i in range(probabilities.shape[0]):

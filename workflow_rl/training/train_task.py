@@ -1,4 +1,4 @@
-"""What a training is asked to do: whether it can be, and from which policy it starts."""
+"""Checks that the settings of a training fit together, and derives those of its warm start."""
 
 from __future__ import annotations
 
@@ -19,17 +19,13 @@ from workflow_rl.training.policy_file import PolicyFile, load_policy
 
 
 def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> None:
-    """Refuses a task that cannot be: a wrong workflow, opponent, edition or warm start."""
+    """Rejects an invalid workflow, opponent, edition, warm start, or combination of settings."""
     network = as_network(network)
-    n_reds = len(parse_red_agents(config.red_agent))
+    kinds = {"red agents": parse_red_agents(config.red_agent), "takeovers": parse_takeover(config.takeover)}
     for name in ("n_envs", "n_eval_episodes"):
-        if getattr(config, name) < n_reds:
-            raise UserError(f"{name} {getattr(config, name)} is too small for {n_reds} red agents; each needs one.")
-        if getattr(config, name) < len(parse_takeover(config.takeover)):
-            raise UserError(
-                f"{name} {getattr(config, name)} is too small for {len(parse_takeover(config.takeover))} takeovers; "
-                "each needs one."
-            )
+        for kind, entries in kinds.items():
+            if (value := getattr(config, name)) < len(entries):
+                raise UserError(f"{name} {value} is too small for {len(entries)} {kind}; each needs one.")
     check_choice("edition", config.edition, network.editions)
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
@@ -44,28 +40,26 @@ def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> No
         if base.view != view:
             raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
         if base.net.hidden != config.hidden:
-            raise UserError(
-                f"hidden is {config.hidden}, but the warm start's layers have a width of {base.net.hidden}."
-            )
+            raise UserError(f"hidden is {config.hidden}, but that of the warm start is {base.net.hidden}.")
     if config.greedy and config.conditioned:
-        raise UserError("--greedy is for policies without a workflow: compliance is confirmed for drawn actions.")
+        raise UserError("--greedy is for policies without a workflow: compliance is confirmed for sampled actions.")
     if config.improve_rounds and (config.conditioned or not config.imitate_updates):
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
     if config.imitate_updates and config.view != "memory":
-        raise UserError("the expert acts on its memory, so that who imitates it needs one: use --view memory.")
+        raise UserError("the expert acts on its memory, so a policy that imitates it needs one: use --view memory.")
     if config.imitate_updates and config.guard:
-        raise UserError("the expert knows no order, so that the guard would take its actions away; use --no-guard.")
+        raise UserError("the expert follows no order, so the guard would block its actions; use --no-guard.")
     if config.improve_rounds and is_incident(config.takeover):
-        raise UserError("paired games improve the expert for the challenge alone; leave --takeover out.")
+        raise UserError("paired games improve the expert only for the challenge; leave out --takeover.")
     if config.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device 'cuda' was asked for, but there is none here; allowed: auto, cpu.")
+        raise UserError("device 'cuda' is not available on this machine; allowed: auto, cpu.")
 
 
 def _warm_start(config: TrainConfig, network: Network) -> PolicyFile:
     if config.warm_start.partition(":")[0] == "universal":
         raise UserError(
-            "warm_start 'universal' is gone: no trained policies come along any more, for they obeyed by a definition "
-            "that could be met without repairing anything; use none, general, or a policy of your own."
+            "warm_start 'universal' was removed: the policies once bundled met a definition of compliance that needed "
+            "no repair; use none, general, or your own policy."
         )
     path = Path(config.warm_start)
     if not path.exists():
@@ -75,7 +69,7 @@ def _warm_start(config: TrainConfig, network: Network) -> PolicyFile:
 
 
 def base_config(config: TrainConfig) -> TrainConfig:
-    """Settings of the base of a warm start: a general policy of the native engine, with much chance left in it."""
+    """Settings of the general policy of a warm start: the native engine and high entropy."""
     return replace(
         config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
         minibatch=0, entropy=0.01, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",

@@ -1,4 +1,4 @@
-"""The one training loop: collect a batch, learn from it, look at the stop rules. Every preset goes through here."""
+"""The one training loop of all presets: collect a batch, learn from it, check the stop rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.env import Backend, make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import SimulatorError, UserError
-from workflow_rl.runs import Run
+from workflow_rl.runs import Json, Run
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.collectors import (
     Collector,
@@ -38,37 +37,32 @@ from workflow_rl.training.policy_file import PolicyFile, load_policy, save_polic
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.training.train_task import base_config
 
-BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and what was asked for
+BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and the policy itself
 PHASES = [BASE, MAIN]
-CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, for their seeds
-FIRST_STRENGTH = 0.25  # share of the alignment reward at first, if it is annealed: first defend, then obey
-UNIVERSAL_CHECK = 20  # updates between two looks at all workflows
-UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow at such a look
+CONFIRMATION, FINAL = 11, 12  # purposes of fresh episodes, part of their seeds
+FIRST_STRENGTH = 0.25  # initial share of the alignment reward if it is annealed: first defend, then obey
+UNIVERSAL_CHECK = 20  # updates between two evaluations of a universal policy
+UNIVERSAL_EPISODES = 100  # fresh episodes of each workflow in such an evaluation
 
 Say = Callable[[UpdateEvent], None]
 MakeTeacher = Callable[[TrainConfig, Path | None, Callable[[str], None]], Teacher]
-"""From the settings, the run's folder and whom to tell what takes long."""
+"""Makes a teacher from the settings, the run directory and a function that shows progress messages."""
 
 
 class Training:
-    """One phase: a collector, a learner, and the counters of the stop rules."""
+    """One phase of a training: a collector, a learner, and the counters of the stop rules."""
 
     def __init__(
-        self,
-        config: TrainConfig,
-        phase: str = MAIN,
-        net: OrderConditionedActorCritic | None = None,
-        teacher: Teacher | None = None,
-        network: Network | Path | str = CAGE2,
-    ) -> None:
+        self, config: TrainConfig, phase: str = MAIN, net: OrderConditionedActorCritic | None = None,
+        teacher: Teacher | None = None, network: Network | Path | str = CAGE2,
+    ) -> None:  # fmt: skip
         self.config, self.phase, self.teacher, self.network = config, phase, teacher, as_network(network)
         self.workflows = workflows_of(config, self.network)
-        codes = workflow_codes(self.workflows)
-        self.ppo = ParallelOrderConditionedPPO(config, codes, net, self.network)
+        self.ppo = ParallelOrderConditionedPPO(config, workflow_codes(self.workflows), net, self.network)
         self.collector = self._collector()
         self.latest = np.full(config.n_envs, np.nan)  # compliance of each environment's latest episode with a repair
         self.update, self.best, self.since_best = 0, -np.inf, 0
-        self.multiplier = config.alignment_lambda  # where the penalty is held by `kept`
+        self.multiplier = config.alignment_lambda  # current strength of an adaptive penalty
 
     def _collector(self) -> Collector | PlainCollector:
         config, stream = self.config, Stream(self.config.seed, (PHASES.index(self.phase),))
@@ -84,14 +78,14 @@ class Training:
 
     @property
     def progress(self) -> float:
-        """Share of the updates that are over: of the imitation, then of the own play."""
+        """Completed share of the updates: first of the imitation, then of reinforcement learning."""
         first = self.config.imitate_updates
         if self.update < first:
             return self.update / first
         return (self.update - first) / max(1, self.config.max_updates - first)
 
     def step(self) -> UpdateEvent:
-        """One update; returns what there is to know about it."""
+        """Collects one batch and learns from it."""
         start, cpu = time.perf_counter(), time.process_time()
         imitate = self.update < self.config.imitate_updates
         self.collector.set_strength(self._strength())
@@ -123,7 +117,7 @@ class Training:
         )  # fmt: skip
 
     def _strength(self) -> float:
-        """Strength of the alignment reward in the batch to come."""
+        """Strength of the alignment reward in the next batch."""
         if self.config.kept_target:
             return self.multiplier
         if not self.config.anneal:
@@ -131,11 +125,11 @@ class Training:
         return self.config.alignment_lambda * (FIRST_STRENGTH + (1 - FIRST_STRENGTH) * min(1.0, 2 * self.progress))
 
     def compliance(self) -> float | None:
-        """Mean compliance of each environment's latest episode with a repair; None before the first one."""
+        """Mean compliance over each environment's latest episode with a repair; None before the first one."""
         return _mean(self.latest[~np.isnan(self.latest)])
 
     def should_stop(self, event: UpdateEvent) -> StopReason | None:
-        """Looks at the stop rules after an update."""
+        """Checks the stop rules after an update."""
         config = self.config
         risen = self._stopped_rising(event.mean_return)
         if self.phase == MAIN and config.conditioned and (risen or not config.patience):
@@ -146,7 +140,7 @@ class Training:
         return StopReason.MAX_EPISODES if self.update >= config.max_updates else None
 
     def _stopped_rising(self, mean_return: float | None) -> bool:
-        """Has the return of the batches gained less than 1 % for as many updates as there is patience for?"""
+        """Has the return risen by less than 1 % for ``patience`` updates?"""
         if mean_return is None:  # no episode has ended yet
             return False
         if mean_return > self.best + 0.01 * abs(self.best) or not np.isfinite(self.best):
@@ -156,7 +150,7 @@ class Training:
         return 0 < self.config.patience <= self.since_best
 
     def _follows(self, compliance: float | None) -> bool:
-        """Is the workflow followed, by the batches and on fresh episodes?"""
+        """Is the workflow followed in the training batches and confirmed on fresh episodes?"""
         config = self.config
         if self.update * config.update_steps < config.min_episodes * config.max_steps:
             return False
@@ -168,30 +162,30 @@ class Training:
         return self.evaluate(n_episodes, (CONFIRMATION, self.update)).follows(config.compliance_threshold)
 
     def evaluate(self, n_episodes: int, purpose: tuple[int, ...], greedy: bool = False) -> Evaluation:
-        """Fresh episodes, whose chance depends on the seed and the purpose."""
+        """Evaluates the policy on fresh episodes, whose seeds depend on the seed and the purpose."""
         config = self.config
         fresh = FreshGames(Games.of(config, self.network), n_episodes, Stream(config.seed, purpose), greedy)
         backend = Backend(config.backend, config.cyborg_path, check_jobs(None))
         return evaluate_policy(self.ppo, self.workflows, fresh, backend=backend)
 
     def close(self) -> None:
-        """Ends the environments' processes, if they have any."""
+        """Closes the environments."""
         self.collector.close()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The complete state as plain arrays."""
+        """The state as plain arrays; see :meth:`counters` for the rest."""
         return self.ppo.arrays() | self.collector.arrays() | {"latest": self.latest}
 
-    def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Takes back what :meth:`arrays` and :meth:`counters` gave."""
+    def restore(self, arrays: dict[str, np.ndarray], meta: Json) -> None:
+        """Restores the state from :meth:`arrays` and :meth:`counters`."""
         self.collector.restore(arrays)
         self.ppo.restore(arrays, meta["update"])
         self.latest[:] = arrays["latest"]
         self.update, self.best, self.since_best = meta["update"], float(meta["best"]), meta["since_best"]
         self.multiplier = meta.get("multiplier", self.multiplier)
 
-    def counters(self) -> dict[str, Any]:
-        """Counters for the checkpoint."""
+    def counters(self) -> Json:
+        """The counters of the stop rules for a checkpoint."""
         return {
             "phase": self.phase, "update": self.update, "best": str(self.best), "since_best": self.since_best,
             "multiplier": self.multiplier,
@@ -203,25 +197,22 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def train_workflow(
-    config: TrainConfig,
-    run: Run[TrainConfig] | None = None,
-    say: Say = lambda _: None,
-    note: Callable[[str], None] = lambda _: None,
-    teacher: MakeTeacher | None = None,
+    config: TrainConfig, run: Run[TrainConfig] | None = None, say: Say = lambda _: None,
+    note: Callable[[str], None] = lambda _: None, teacher: MakeTeacher | None = None,
     network: Network | Path | str = CAGE2,
-) -> WorkflowResult:
+) -> WorkflowResult:  # fmt: skip
     """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
 
     Args:
         config: the settings.
-        run: where to keep events, checkpoints and the result; goes on from its checkpoint if there is one.
-        say: told about each update.
-        note: told what else takes long.
-        teacher: makes the teacher, for settings that imitate one; see :mod:`workflow_rl.defenders.imitation`.
-        network: the hosts and subnets to defend.
+        run: the directory for events, checkpoints and the result; training resumes from its checkpoint.
+        say: called with the event of each update.
+        note: called with a message before other long work.
+        teacher: makes the teacher for settings that imitate one; see :mod:`workflow_rl.defenders.imitation`.
+        network: the network to defend.
     """
     if config.imitate_updates and teacher is None:
-        raise UserError("imitate_updates needs a teacher: train with `workflow-rl train`, or give one.")
+        raise UserError("imitate_updates needs a teacher: train with `workflow-rl train`, or pass one.")
     torch.set_num_threads(1)
     with ExitStack() as stack:
         began = time.perf_counter()
@@ -236,7 +227,7 @@ def train_workflow(
 
 @dataclass(frozen=True)
 class _Start:
-    """What a training begins or goes on with."""
+    """The arguments with which a training starts or resumes."""
 
     config: TrainConfig
     run: Run[TrainConfig] | None
@@ -244,14 +235,14 @@ class _Start:
     network: Network
 
     def training(self, phase: str = MAIN, net: OrderConditionedActorCritic | None = None) -> Training:
-        """One phase; a neural net of an earlier one is widened for the workflow's code."""
+        """Starts a phase; the neural net of an earlier one is widened for the workflow code."""
         config = self.config if phase == MAIN else base_config(self.config)
         if net is not None:
             net = net.widened(workflow_codes(workflows_of(self.config, self.network)).shape[1])
         return Training(config, phase, net, self.teacher, self.network)
 
     def resumed(self) -> Training:
-        """The training where it stands: at the run's checkpoint or at its beginning."""
+        """The training at the run's checkpoint, or at its beginning."""
         config, run = self.config, self.run
         saved = run.load_checkpoint() if run else None
         if run is not None and saved is not None:
@@ -264,7 +255,7 @@ class _Start:
             return self.training(BASE)
         return self.training(MAIN, load_policy(Path(config.warm_start), self.network).net)
 
-    def _at_checkpoint(self, run: Run[TrainConfig], arrays: dict[str, np.ndarray], meta: Any) -> Training:
+    def _at_checkpoint(self, run: Run[TrainConfig], arrays: dict[str, np.ndarray], meta: Json) -> Training:
         phase = meta.get("phase") if isinstance(meta, dict) else None
         if phase not in PHASES:
             raise UserError(f"{run.path}/checkpoint.safetensors is not a checkpoint.")
@@ -281,7 +272,7 @@ class _Start:
 
 
 def _train(start: _Start, say: Say, stack: ExitStack) -> tuple[Training, StopReason, float]:
-    """Updates until a stop rule fires; returns where it ended, why, and the seconds of earlier starts."""
+    """Updates until a stop rule fires; returns the training, the stop reason, and the seconds before a resume."""
     run, training = start.run, stack.enter_context(closing(start.resumed()))
     seconds = sum(event["seconds_collect"] + event["seconds_update"] for event in run.events()) if run else 0.0
     reason = None
@@ -295,7 +286,7 @@ def _train(start: _Start, say: Say, stack: ExitStack) -> tuple[Training, StopRea
             training = stack.enter_context(closing(start.training(MAIN, training.ppo.net)))
             reason = None
             due = True
-        else:  # no checkpoint at the end: a run killed in its evaluation repeats its last updates
+        else:  # no checkpoint at the end: a run killed during the evaluation repeats its last updates
             due = reason is None and training.update % start.config.checkpoint_updates == 0
         if run and due:
             run.save_checkpoint(training.arrays(), training.counters())
@@ -306,32 +297,23 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
     config = training.config
     sampled = training.evaluate(config.n_eval_episodes, (FINAL,))  # the same games for all workflows of a seed
     greedy = training.evaluate(config.n_eval_episodes, (FINAL,), greedy=True)
+    conditioned, obedience, worst = config.conditioned, sampled.obedience, sampled.worst
     result = WorkflowResult(
         workflow=config.workflow if not config.universal else "universal",
-        followed=sampled.follows(config.compliance_threshold) if config.conditioned else None,
-        compliance=sampled.obedience.compliance if config.conditioned else None,
-        compliance_error=sampled.obedience.compliance_error if config.conditioned else None,
-        kept=sampled.obedience.kept if config.conditioned else None,
-        repairs=sampled.obedience.repairs,
-        idle_fixes=sampled.obedience.idle_fixes,
-        mean_return=sampled.mean_return,
-        standard_error=sampled.standard_error,
-        updates=training.update,
-        episodes=training.update * config.batch // config.max_steps,
-        stop_reason=reason.value,
-        seconds=seconds,
-        run=str(run.path) if run else "",
-        greedy_compliance=greedy.obedience.compliance if config.conditioned else None,
+        followed=sampled.follows(config.compliance_threshold) if conditioned else None,
+        compliance=obedience.compliance if conditioned else None,
+        compliance_error=obedience.compliance_error if conditioned else None,
+        kept=obedience.kept if conditioned else None, repairs=obedience.repairs, idle_fixes=obedience.idle_fixes,
+        mean_return=sampled.mean_return, standard_error=sampled.standard_error,
+        updates=training.update, episodes=training.update * config.batch // config.max_steps,
+        stop_reason=reason.value, seconds=seconds, run=str(run.path) if run else "",
+        greedy_compliance=greedy.obedience.compliance if conditioned else None,
         greedy_mean_return=greedy.mean_return,
-        worst_compliance=sampled.worst.compliance if config.conditioned else None,
-        worst_kept=sampled.worst.kept if config.conditioned else None,
-        red_agent=config.red_agent,
-        edition=config.edition,
-        seed=config.seed,
-        backend=config.backend,
+        worst_compliance=worst.compliance if conditioned else None, worst_kept=worst.kept if conditioned else None,
+        red_agent=config.red_agent, edition=config.edition, seed=config.seed, backend=config.backend,
         takeover=config.takeover,
         limit=limit_of(config.workflow, config.red_agent, config.edition, config.takeover, config.max_steps),
-    )
+    )  # fmt: skip
     if run:
         about = PolicyFile(
             training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition, training.ppo.view,

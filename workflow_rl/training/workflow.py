@@ -1,4 +1,4 @@
-"""Workflow: an order of unit types, highest priority first, and all there are."""
+"""Workflow: an order of unit types, highest priority first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Workflow:
     """
 
     order: tuple[str, ...]
-    unit_types: tuple[str, ...] = field(repr=False)  # of the network, which number them
+    unit_types: tuple[str, ...] = field(repr=False)  # of the network; their positions are the indices of the types
 
     def __post_init__(self) -> None:
         types = self.unit_types
@@ -44,7 +44,7 @@ class Workflow:
 
     @classmethod
     def parse(cls, text: str | Sequence[str], network: Network | Path | str = CAGE2) -> Workflow:
-        """From a comma list or a sequence of unit types."""
+        """Makes a workflow from a comma-separated list or a sequence of unit types."""
         names = text.split(",") if isinstance(text, str) else text
         return cls(tuple(name.strip() for name in names), as_network(network).unit_types)
 
@@ -56,17 +56,17 @@ class Workflow:
         return self.order.index(unit_type)
 
     def indices(self) -> np.ndarray:
-        """Unit types as numbers, highest priority first; shape (n_types,) int8."""
+        """Indices of the unit types, highest priority first; (n_types,) int8."""
         return np.array([self.unit_types.index(name) for name in self.order], np.int8)
 
     def one_hot(self) -> np.ndarray:
-        """n_types * n_types numbers; number ``position * n_types + type`` is 1 if the type has that position."""
+        """One-hot code (n_types * n_types,): entry ``position * n_types + type`` is 1 if the type has that position."""
         code = np.zeros((len(self.order), len(self.order)), np.float32)
         code[np.arange(len(self.order)), self.indices()] = 1
         return code.ravel()
 
     def kendall_distance(self, other: Workflow) -> int:
-        """Number of pairs of unit types on whose order the two disagree."""
+        """Number of pairs of unit types that the two workflows order differently."""
         pairs = combinations(self.order, 2)
         return sum(other.rank(first) > other.rank(second) for first, second in pairs)
 
@@ -77,7 +77,7 @@ def unit_types(network: Network | Path | str = CAGE2) -> tuple[str, ...]:
 
 
 def all_workflows(network: Network | Path | str = CAGE2) -> tuple[Workflow, ...]:
-    """All orders, in lexicographic order of the unit types' numbers; 120 for five types."""
+    """All workflows in lexicographic order of the unit type indices; 120 for five types."""
     return _all(unit_types(network))
 
 
