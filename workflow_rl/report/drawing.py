@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from workflow_rl.errors import MissingExtraError
+from workflow_rl.runs import Json
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish; symbols and letters repeat what they say.
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
@@ -56,15 +57,15 @@ class Figure:
         return 0 < len({series.name for series in self.series} - {""}) <= len(PALETTE)
 
 
-def to_plotly(figure: Figure) -> dict[str, Any]:
+def to_plotly(figure: Figure) -> Json:
     """A figure as plotly's plain dictionary of data and layout; the library is not needed to make it."""
     names = [series.name for series in figure.series]
     data = [
         _trace(series, bool(figure.categories), names.index(series.name) == number)
         for number, series in enumerate(figure.series)
     ]
-    x: dict[str, Any] = {"title": {"text": figure.x_label}}
-    y: dict[str, Any] = {"title": {"text": figure.y_label}}
+    x: Json = {"title": {"text": figure.x_label}}
+    y: Json = {"title": {"text": figure.y_label}}
     if 0 < figure.steps <= 25:
         x["dtick"] = 1
     if figure.categories:
@@ -79,9 +80,9 @@ def to_plotly(figure: Figure) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _trace(series: Series, has_categories: bool, first: bool) -> dict[str, Any]:
+def _trace(series: Series, has_categories: bool, first: bool) -> Json:
     """A series as a trace; ``first``: of those with its name."""
-    trace: dict[str, Any] = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y}
+    trace: Json = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y}
     if series.errors is not None:
         bars = {"type": "data", "array": series.errors, "thickness": 1.5}
         trace["error_x" if has_categories else "error_y"] = bars
@@ -99,7 +100,7 @@ def _trace(series: Series, has_categories: bool, first: bool) -> dict[str, Any]:
         mode = "lines" if steps or len(series.x) > 100 else "lines+markers"
         group = {"legendgroup": series.name, "showlegend": first}
         return trace | group | {"mode": mode, "line": line, "marker": {"size": 4}}
-    marker: dict[str, Any] = {"color": series.colour, "symbol": series.symbol, "size": series.size}
+    marker: Json = {"color": series.colour, "symbol": series.symbol, "size": series.size}
     if series.scale:
         marker |= colours | {"color": series.scale}
         marker["colorbar"] = {"title": {"text": "expected<br>return"}, "thickness": 12}
@@ -135,7 +136,7 @@ def _draw_panel(axes: Any, figure: Figure) -> None:
     listed: set[str] = {""}
     for one in figure.series:
         y = [figure.categories.index(name) for name in one.y] if figure.categories else _numbers(one.y)
-        style: dict[str, Any] = {"color": one.colour}
+        style: Json = {"color": one.colour}
         if figure.has_legend and one.name not in listed:
             style["label"] = one.name
             listed.add(one.name)

@@ -10,15 +10,22 @@ from workflow_rl.config import opponent_words
 from workflow_rl.errors import UserError
 from workflow_rl.runs import (
     SEARCH,
-    checked_result,
+    TRAINING,
+    Json,
     is_number,
-    missing_events,
     read_about,
     read_config,
     read_events,
+    read_result,
     read_search_config,
 )
 from workflow_rl.search.findings import SearchResult
+
+FIGURES = {  # required in a result, or in every row of a search's ranking
+    TRAINING: ("mean_return", "standard_error", "repairs", "idle_fixes", "updates", "episodes"),
+    SEARCH: ("mean_return", "standard_error", "visits"),
+}
+FIGURES_OF_FINALIST = ("mean_return", "standard_error", "half_as_long", "repairs", "idle_fixes")
 
 
 @dataclass(frozen=True)
@@ -116,3 +123,43 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def checked_result(path: Path, kind: str) -> Json | None:
+    """The result of a run, checked for all required figures; None while it is not finished."""
+    if (result := read_result(path)) is None:
+        return None
+    for row in _rows(path, result, "ranking") if kind == SEARCH else [result]:
+        _check_row(path, row, FIGURES[kind], ("stop_reason", "workflow"))
+    for row in _rows(path, {"finalists": []} | result, "finalists") if kind == SEARCH else []:
+        _check_row(path, row, FIGURES_OF_FINALIST, ("workflow", "reverses"))
+    return result
+
+
+def _rows(path: Path, result: Json, name: str) -> list[Json]:
+    rows = result.get(name)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path}/result.json is damaged: it has no {name}.")
+    return rows
+
+
+def _check_row(path: Path, row: Json, figures: tuple[str, ...], words: tuple[str, ...]) -> None:
+    wrong = [name for name in figures if not is_number(row.get(name))]
+    defined = ("compliance", "compliance_error", "kept")  # all None without a repair
+    if any(row.get(name, "missing") is not None for name in defined):
+        wrong += [name for name in defined if not is_number(row.get(name))]
+    wrong += [name for name in words if not isinstance(row.get(name), str)]
+    if wrong:
+        raise UserError(f"{path}/result.json is damaged: {wrong[0]} is {row.get(wrong[0])!r}.")
+
+
+def missing_events(kind: str, result: Json | None, events: list[Json]) -> str:
+    """Message about missing events of a finished run; empty if they are complete."""
+    if result is None:
+        return ""
+    search = kind == SEARCH
+    wanted = result.get("evaluations" if search else "updates")
+    found = sum(event.get("kind") == "evaluation" if search else event.get("phase") == "main" for event in events)
+    if not is_number(wanted) or found >= wanted:
+        return ""
+    return f"events.jsonl has {found} of {wanted} {'evaluations' if search else 'updates'}."

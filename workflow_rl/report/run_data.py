@@ -15,19 +15,9 @@ import numpy as np
 from workflow_rl.config import SearchConfig, TrainConfig
 from workflow_rl.engine.network import Network
 from workflow_rl.errors import UserError
-from workflow_rl.report.listing import state_of
+from workflow_rl.report.listing import checked_result, missing_events, state_of
 from workflow_rl.report.run_types import CURVES, Prediction, RunData, TrainingData
-from workflow_rl.runs import (
-    SEARCH,
-    TRAINING,
-    checked_result,
-    is_number,
-    missing_events,
-    read_about,
-    read_config,
-    read_search_config,
-    scan_events,
-)
+from workflow_rl.runs import SEARCH, TRAINING, is_number, read_about, read_config, read_search_config, scan_events
 from workflow_rl.search.finalists import LENGTHS, Finalist, Finished, finalists_in, findings
 from workflow_rl.search.findings import Findings, SearchResult, row_from_json
 from workflow_rl.search.outcome import DAMAGED, SUGGESTION, WorkflowEvaluation

@@ -1,18 +1,15 @@
 """The search: suggest a workflow, train it on a small budget, evaluate, observe, repeat; then finish the finalists.
 
 An *evaluation* of a workflow is ``replicates`` independent trainings; its value is their mean return. Replicate r of
-every workflow starts from the same policy and plays the same games, so that only the workflows differ. A second
-evaluation of a workflow is as good as the first: new trainings from the same start, on other games.
+every workflow starts from the same policy and plays the same games. A second evaluation plays other games.
 
 Evaluations are observed in suggestion order, whichever finishes first: suggestion i depends on the evaluations
 0 .. i - in_flight, those in between being pending, however many processes work. (With 16 or more in flight, suggestions
 come in rounds, and a round waits until there is room for all of it.) So the run is a function of its settings, and a
-killed run that is resumed ends with the same ranking as an uninterrupted one. The run directory holds everything that
-this needs: the suggestions in events.jsonl, and each training's own run under bases/, trainings/ and finals/.
+resumed run ends with the same ranking as an uninterrupted one.
 
-With in_flight 0 the executor's room decides how many evaluations are in flight, and an evaluation that would leave the
-room empty for long is overtaken. Then the run also depends on the machines, but every suggestion still follows from the
-observed and pending evaluations before it in events.jsonl.
+With in_flight 0 the executor's room decides how many are in flight, and an evaluation that would leave the room empty
+for long is overtaken: then the run also depends on the machines.
 """
 
 from __future__ import annotations
@@ -89,18 +86,14 @@ class WorkflowSearch:
     """
 
     def __init__(
-        self,
-        run: Run[SearchConfig],
-        executor: Executor,
-        say: events.Say = lambda _: None,
+        self, run: Run[SearchConfig], executor: Executor, say: events.Say = lambda _: None,
         network: Network | Path | str = CAGE2,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.network = as_network(network)
         self.run, self.config, self.executor, self.say = run, run.config, executor, say
         config = self.config
-        self.search = make_search(
-            config.strategy, self.network.unit_types, config.train.seed, config.gp_beta, config.n_initial
-        )
+        types, seed = self.network.unit_types, config.train.seed
+        self.search = make_search(config.strategy, types, seed, config.gp_beta, config.n_initial)
         self.evaluations: list[WorkflowEvaluation] = []
         self.visits: Counter[Order] = Counter()
         self.in_flight: dict[int, WorkflowEvaluation] = {}  # those not yet observed, by number
