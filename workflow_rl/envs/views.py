@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from workflow_rl.config import ACTION_VIEWS, VIEWS
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network, load_network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.checks import check_actions
 from workflow_rl.envs.memory import (
     ANALYSE,
@@ -161,7 +161,7 @@ def check_seen(network: Network, view: View) -> None:
         names = ("subnets", "blue", "decoys", "exploits", "red")
         return {"hosts": hosts} | {name: getattr(of, name) for name in names}
 
-    known = parts(load_network()) if view.tracks else {}
+    known = parts(as_network(CAGE2)) if view.tracks else {}
     other = [name for name, part in known.items() if parts(network)[name] != part]
     if other:
         raise UserError(f"the {view} supports only CAGE Challenge 2; this network differs in {', '.join(other)}.")
