@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from workflow_rl.config import (
-    SEARCH_FIELDS,
-    SearchConfig,
-    TrainConfig,
-    check_config,
-    check_search_config,
-    is_incident,
-)
+from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig, check_config, check_search_config, is_incident
 from workflow_rl.errors import UserError
 
+Values = dict[str, Any]  # settings by name
 ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
-_REMEMBERS: dict[str, Any] = {"view": "memory", "actions": "host-decoy"}
-_ANNEALED: dict[str, Any] = {"lr": 0.005, "entropy": 0.01, "anneal": True}
-PRESETS: dict[str, dict[str, Any]] = {  # AGAINST completes the first three
+_REMEMBERS: Values = {"view": "memory", "actions": "host-decoy"}
+_ANNEALED: Values = {"lr": 0.005, "entropy": 0.01, "anneal": True}
+PRESETS: dict[str, Values] = {  # AGAINST completes the first three
     "workflow": _ANNEALED,
     "general": _ANNEALED,
     "search": _ANNEALED | {
@@ -44,7 +38,7 @@ PRESETS: dict[str, dict[str, Any]] = {  # AGAINST completes the first three
 # Measured by opponent: generalised advantage estimation is better against B_line and worse against Meander.
 _GENERALISED = {"gae_lambda": 0.95, "normalise_advantages": True}
 _MONTE_CARLO = {"gae_lambda": 1.0, "normalise_advantages": False}
-AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" stands for all others
+AGAINST: dict[str, dict[str, Values]] = {  # the opponent "" stands for all others
     "workflow": {
         "bline": _GENERALISED | {"max_episodes": 700, "patience": 400, "warm_start": "general"},
         "": _MONTE_CARLO | {"max_episodes": 2000, "patience": 1000, "warm_start": "none"},
@@ -55,16 +49,16 @@ AGAINST: dict[str, dict[str, dict[str, Any]]] = {  # the opponent "" stands for 
 # In incidents a workflow must be followed even where it costs return. The guard, the short memory and a penalty adapted
 # to `kept` ensure that. With one decoy action per host instead of eight, PPO finds the rare fix that pays off late
 # (docs/incidents.md).
-_INCIDENT: dict[str, Any] = {
+_INCIDENT: Values = {
     "view": "short-memory", "actions": "host-decoy", "entropy": 0.03, "gae_lambda": 0.98, "normalise_advantages": False,
 }  # fmt: skip
-_OBEDIENT: dict[str, Any] = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
-INCIDENT: dict[str, dict[str, Any]] = {
+_OBEDIENT: Values = {"guard": True, "alignment_lambda": 15.0, "kept_target": 0.975}
+INCIDENT: dict[str, Values] = {
     "workflow": _INCIDENT | _OBEDIENT | {"max_episodes": 1000, "patience": 500, "warm_start": "general"},
     "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # a larger margin, also for finalists
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
-INCIDENT_SEARCH: dict[str, Any] = {"finalists": 5}  # more priorities matter in incidents
+INCIDENT_SEARCH: Values = {"finalists": 5}  # more priorities matter in incidents
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
@@ -97,7 +91,7 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     for name in values:
         if name not in known:
             raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
-    suited: dict[str, Any] = {}
+    suited: Values = {}
     if preset in AGAINST:
         suited |= AGAINST[preset]["bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""]
     if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):

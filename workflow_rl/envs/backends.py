@@ -10,6 +10,7 @@ import numpy as np
 
 from workflow_rl.config import BACKENDS
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.game import Infos
 from workflow_rl.errors import UserError, check_choice
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class ParallelEnvWrapper:
         """Starts new episodes; returns observations (n_envs, 52)."""
         return self.envs.reset(seed=seed)[0]
 
-    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Plays one step in every environment.
 
         Returns:

@@ -190,10 +190,8 @@ class Training:
 
     def counters(self) -> Json:
         """The counters of the stop rules for a checkpoint."""
-        return {
-            "phase": self.phase, "update": self.update, "best": str(self.best), "since_best": self.since_best,
-            "multiplier": self.multiplier,
-        }  # fmt: skip
+        best = {"best": str(self.best), "since_best": self.since_best}
+        return {"phase": self.phase, "update": self.update} | best | {"multiplier": self.multiplier}
 
 
 def _mean(values: np.ndarray) -> float | None:
@@ -225,7 +223,7 @@ def train_workflow(
         training, reason, earlier = _train(start, say, stack)
         seconds = earlier + time.perf_counter() - began
         if config.backend != "native":
-            note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, and as many greedy ones")
+            note(f"evaluating on {config.n_eval_episodes} fresh and as many greedy games of genuine CybORG")
         return _finish(training, reason, seconds, run)
 
 
