@@ -282,9 +282,8 @@ class PlainCollector:
         rows = np.flatnonzero(ended)
         keys = np.zeros((len(rows), self.view.n_words), np.int64)
         if len(rows):
-            keys[:] = pack_words(
-                np.stack([infos["final_obs"][row] for row in rows]), self.view.n_words, self.view.observed
-            )
+            final = np.stack([infos["final_obs"][row] for row in rows])
+            keys[:] = pack_words(final, self.view.n_words, self.view.observed)
             keys[:, 0] |= self.setup.workflows[rows].astype(np.int64) << self.view.observed
         return keys
 
