@@ -183,7 +183,7 @@ def test_a_search_on_cyborg_trains_evaluates_and_ranks(tmp_path: Path) -> None:
         (["train", "--backend", "cyborg", "--path", "fast"], "path 'fast' needs the native engine"),
         (
             ["evaluate", UNIVERSAL, "--backend", "cyborg"],
-            "say which one with --workflow; on CybORG all would take hours.",
+            "say which one with --workflow; all take hours on CybORG.",
         ),
         (["train", "--backend", "cyborg", "--n-envs", "100000"], "n_envs must be at most 10000 on CybORG"),
         (["bench", "cyborg", "--processes", "-1"], "the number of processes must be a whole number from 1 to 1000"),

@@ -106,7 +106,7 @@ def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Pa
             "config.json: n_envs must be of type int",
         ),
         ("training", "config.json", lambda c: c["config"].update(surprise=1), "config.json is damaged."),
-        ("training", "config.json", lambda c: c.update(kind="[/x]"), "config.json is damaged: '[/x]' is no kind"),
+        ("training", "config.json", lambda c: c.update(kind="[/x]"), "config.json is damaged: unknown kind of run '["),
         ("search", "config.json", lambda c: c["config"].update(train=[]), "config.json is damaged."),
         (
             "search",

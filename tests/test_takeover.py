@@ -229,7 +229,7 @@ def test_a_policy_knows_the_takeover_it_was_trained_for(tmp_path: Path) -> None:
     assert_refused(run("evaluate", place, "--protocol", "challenge", "--takeover", "5"), "has no takeover")
     exported = export_agent(str(place), tmp_path / "agent")
     assert exported["takeover"] == "30"
-    assert "takes over after 30 steps of red" in (tmp_path / "agent" / "README.md").read_text()
+    assert "red plays 30 steps before blue takes over" in (tmp_path / "agent" / "README.md").read_text()
 
 
 def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
     assert_refused(run("export", path, tmp_path / "agent", "--edition", "current"), sentence)
     assert run("evaluate", path, "--episodes", "2").returncode == 0  # its own edition is the default
     order = "user,op_server,enterprise,op_host,defender"
-    words = "the warm start has view memory with host-decoy actions, but view plain with full actions was asked for."
+    words = "the warm start has view memory with host-decoy actions, but view plain with full actions was requested."
     assert_refused(run("train", "--workflow", order, "--warm-start", path, cwd=tmp_path), words)
     with pytest.raises(UserError, match="the warm start has view plain with full actions, but view memory with full"):
         check_task(make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")))

@@ -391,7 +391,7 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
         (["--jobs", "0"], "jobs must be from 1 to 1000, not 0"),
         (["--warm-start", "nowhere"], "nowhere"),
         (["--warm-start", "universal"], "warm_start 'universal' was removed: the policies once bundled"),
-        (["--warm-start", "universal:3"], "use none, general, or a policy of your own"),
+        (["--warm-start", "universal:3"], "use none, general, or your own policy"),
         (["--max-episodes", "3"], "min_episodes 5 is larger than max_episodes 3"),
         (["--resume", "nowhere"], "holds no run"),
         (["--resume", "nowhere", "--n-envs", "3"], "give no others"),

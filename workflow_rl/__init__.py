@@ -28,46 +28,22 @@ if TYPE_CHECKING:
     from workflow_rl.training.trainer import train_workflow
     from workflow_rl.training.workflow import Workflow
 
-_HOMES = {
-    "CageEnv": "envs.env",
-    "CageVectorEnv": "envs.env",
-    "CyborgEnv": "envs.cyborg_env",
-    "CyborgVectorEnv": "envs.cyborg_vector",
-    "GPUCBSearch": "search.strategies",
-    "OrderConditionedActorCritic": "training.actor_critic",
-    "ParallelOrderConditionedPPO": "training.ppo",
-    "ParallelTrajectoryBuffer": "training.buffer",
-    "ParallelWorkflowRLTrainer": "search.run_search",
-    "TrainConfig": "config",
-    "Workflow": "training.workflow",
-    "load_policy": "training.policy_file",
-    "make_config": "presets",
-    "train_workflow": "training.trainer",
-    "ParallelEnvWrapper": "envs.backends",
-    "UserError": "errors",
-    "load_network": "engine.network_file",
-}
+_HOMES = {  # module of each public name
+    "CageEnv": "envs.env", "CageVectorEnv": "envs.env", "CyborgEnv": "envs.cyborg_env",
+    "CyborgVectorEnv": "envs.cyborg_vector", "GPUCBSearch": "search.strategies",
+    "OrderConditionedActorCritic": "training.actor_critic", "ParallelEnvWrapper": "envs.backends",
+    "ParallelOrderConditionedPPO": "training.ppo", "ParallelTrajectoryBuffer": "training.buffer",
+    "ParallelWorkflowRLTrainer": "search.run_search", "TrainConfig": "config", "UserError": "errors",
+    "Workflow": "training.workflow", "load_network": "engine.network_file", "load_policy": "training.policy_file",
+    "make_config": "presets", "train_workflow": "training.trainer",
+}  # fmt: skip
 
 __all__ = [
-    "CageEnv",
-    "CageVectorEnv",
-    "CyborgEnv",
-    "CyborgVectorEnv",
-    "GPUCBSearch",
-    "OrderConditionedActorCritic",
-    "ParallelEnvWrapper",
-    "ParallelOrderConditionedPPO",
-    "ParallelTrajectoryBuffer",
-    "ParallelWorkflowRLTrainer",
-    "TrainConfig",
-    "UserError",
-    "Workflow",
-    "__version__",
-    "load_network",
-    "load_policy",
-    "make_config",
+    "CageEnv", "CageVectorEnv", "CyborgEnv", "CyborgVectorEnv", "GPUCBSearch", "OrderConditionedActorCritic",
+    "ParallelEnvWrapper", "ParallelOrderConditionedPPO", "ParallelTrajectoryBuffer", "ParallelWorkflowRLTrainer",
+    "TrainConfig", "UserError", "Workflow", "__version__", "load_network", "load_policy", "make_config",
     "train_workflow",
-]
+]  # fmt: skip
 
 register_envs()
 

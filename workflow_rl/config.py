@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
-from workflow_rl.errors import UserError
+from workflow_rl.errors import UserError, check_choice
 
 VERSION = "0.1.0"
 CHALLENGE_LENGTHS = (30, 50, 100)  # episode lengths of the challenge's evaluation
@@ -114,8 +114,7 @@ class SearchConfig:
         0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250."
     )
     in_flight: int = _setting(
-        2,
-        "Evaluations pending when the next one is chosen, which affects the result; 0: as many as the workers can run.",
+        2, "Evaluations pending when the next one is chosen, which affects the result; 0: as many as fit the workers."
     )
 
 
@@ -147,8 +146,7 @@ def check_search_config(config: SearchConfig) -> None:
         raise UserError("a search has no teacher: leave out --imitate-updates.")
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
-    if config.strategy not in STRATEGIES:
-        raise UserError(f"unknown strategy {config.strategy!r}; allowed: {', '.join(STRATEGIES)}.")
+    check_choice("strategy", config.strategy, STRATEGIES)
 
 
 def check_config(config: TrainConfig) -> None:
@@ -196,8 +194,7 @@ def check_config(config: TrainConfig) -> None:
         ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),
         ("alignment", ALIGNMENTS), ("time_limit", TIME_LIMITS),
     ):  # fmt: skip
-        if getattr(config, name) not in allowed:
-            raise UserError(f"unknown {name} {getattr(config, name)!r}; allowed: {', '.join(allowed)}.")
+        check_choice(name, getattr(config, name), allowed)
 
 
 def _check_types(config: object, wanted: Iterable[Field[Any]]) -> None:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from workflow_rl.config import (
-    SEARCH_FIELDS,
-    SearchConfig,
-    TrainConfig,
-    check_config,
-    check_search_config,
-    is_incident,
-)
+from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig, check_config, check_search_config, is_incident
 from workflow_rl.errors import UserError
 
 Values = dict[str, Any]  # settings by name

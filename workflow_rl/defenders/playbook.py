@@ -58,13 +58,8 @@ def read_playbook(
     red = RED_AGENTS.index(check_choice("red agent", games.red_agent, RED_AGENTS))
     check_episodes(n_episodes)
     check_seed(seed)
-    envs = with_view(
-        CageVectorEnv(
-            n_episodes, red_agent=games.red_agent, edition=games.edition, max_steps=None, network=games.network,
-            takeover=games.takeover,
-        ),
-        view_of(policy),
-    )  # fmt: skip
+    plain = CageVectorEnv(n_episodes, games.red_agent, games.edition, None, "sleep", games.network, games.takeover)
+    envs = with_view(plain, view_of(policy))
     envs.reset(seed=np.random.SeedSequence([seed, red, PURPOSE]).generate_state(n_episodes, np.uint64).tolist())
     returns, fixes, counts = _play(envs, policy, np.random.default_rng([seed, red, PURPOSE]), games)
     cell, orders = cell_of(returns), _orders(counts, fixes, games.network)

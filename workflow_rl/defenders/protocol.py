@@ -131,14 +131,6 @@ def _expert(edition: str) -> Defender:
     return Defender(lambda memories, _: advice(memories, leaderboard)[0], explain)
 
 
-def _sleep(network: Network) -> Policy:
-    return lambda packed, _: np.full(len(packed), network.action_index("Sleep"))
-
-
-def _random(network: Network) -> Policy:
-    return lambda packed, generator: generator.integers(network.n_actions, size=len(packed))
-
-
 def _reactive(network: Network, remove_users: bool) -> Policy:
     """Fixes the first host that looks compromised: Restore or, for user access if ``remove_users``, Remove."""
     sleep = network.action_index("Sleep")
@@ -157,8 +149,8 @@ def _reactive(network: Network, remove_users: bool) -> Policy:
 
 
 _REFERENCE: dict[str, Callable[[Network], Policy]] = {
-    "sleep": _sleep,
-    "random": _random,
+    "sleep": lambda network: lambda packed, _: np.full(len(packed), network.action_index("Sleep")),
+    "random": lambda network: lambda packed, generator: generator.integers(network.n_actions, size=len(packed)),
     "reactive-restore": lambda network: _reactive(network, remove_users=False),
     "reactive-remove": lambda network: _reactive(network, remove_users=True),
 }

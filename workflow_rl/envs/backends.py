@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.envs.env import Backend, make_envs
+from workflow_rl.envs.takeover import Infos
 
 
 class ParallelEnvWrapper:
@@ -33,7 +34,7 @@ class ParallelEnvWrapper:
         """Starts new episodes; returns observations (n_envs, 52)."""
         return self.envs.reset(seed=seed)[0]
 
-    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Plays one step in every environment.
 
         Returns:

@@ -100,15 +100,10 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     autoreset_mode = AutoresetMode.SAME_STEP
 
     def __init__(
-        self,
-        num_envs: int = 1,
-        red_agent: str | Sequence[str] = "bline",
-        edition: str = "current",
-        max_steps: int | None = 100,
-        green_agent: str = "sleep",
-        network: Network | Path | str = CAGE2,
+        self, num_envs: int = 1, red_agent: str | Sequence[str] = "bline", edition: str = "current",
+        max_steps: int | None = 100, green_agent: str = "sleep", network: Network | Path | str = CAGE2,
         takeover: str | int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.game = Game(num_envs, red_agent, edition, max_steps, green_agent, network, takeover)
         self.num_envs = self.game.n_envs
         self.single_observation_space, self.single_action_space = _spaces(self.game)
@@ -219,14 +214,9 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
-        self,
-        red_agent: str | Sequence[str] = "bline",
-        edition: str = "current",
-        max_steps: int | None = 100,
-        green_agent: str = "sleep",
-        network: Network | Path | str = CAGE2,
-        takeover: str | int = 0,
-    ) -> None:
+        self, red_agent: str | Sequence[str] = "bline", edition: str = "current", max_steps: int | None = 100,
+        green_agent: str = "sleep", network: Network | Path | str = CAGE2, takeover: str | int = 0,
+    ) -> None:  # fmt: skip
         self.game = Game(1, red_agent, edition, max_steps, green_agent, network, takeover)
         self.observation_space, self.action_space = _spaces(self.game)
         self._action = np.zeros(1, np.int64)

@@ -16,27 +16,9 @@ from workflow_rl.config import ACTION_VIEWS, VIEWS
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.envs import memory
 from workflow_rl.envs.checks import check_actions
-from workflow_rl.envs.memory import (
-    ANALYSE,
-    FIRST_DECOY,
-    MEMORY_DTYPE,
-    N_BITS,
-    N_HOST_DECOY,
-    N_HOSTS,
-    N_WORDS,
-    REMOVE,
-    RESTORE,
-    SHORT_BITS,
-    SHORT_WORDS,
-    SLEEP,
-    WORD,
-    begin,
-    full_action,
-    remember,
-    view_action,
-    write_bits,
-)
+from workflow_rl.envs.memory import MEMORY_DTYPE, WORD
 from workflow_rl.errors import UserError, check_choice
 
 
@@ -77,17 +59,17 @@ class View:
     @property
     def n_bits(self) -> int:
         """Number of bits that the policy observes."""
-        return {"plain": self.observed, "short-memory": SHORT_BITS, "memory": N_BITS}[self.observation]
+        return {"plain": self.observed, "short-memory": memory.SHORT_BITS, "memory": memory.N_BITS}[self.observation]
 
     @property
     def n_words(self) -> int:
         """Number of words into which these bits are packed."""
-        return {"plain": 1, "short-memory": SHORT_WORDS, "memory": N_WORDS}[self.observation]
+        return {"plain": 1, "short-memory": memory.SHORT_WORDS, "memory": memory.N_WORDS}[self.observation]
 
     @property
     def n_actions(self) -> int:
         """Number of actions."""
-        return N_HOST_DECOY if self.actions == "host-decoy" else as_network(self.network).n_actions
+        return memory.N_HOST_DECOY if self.actions == "host-decoy" else as_network(self.network).n_actions
 
     def __str__(self) -> str:
         """The view as text for messages.
@@ -113,14 +95,14 @@ PLAIN = View()
 def write_all(memories: np.ndarray, words: np.ndarray) -> None:
     """Writes the bits of all memories into ``words`` (n_envs, n_words)."""
     for i in range(len(memories)):
-        write_bits(memories[i], words[i])
+        memory.write_bits(memories[i], words[i])
 
 
 @compiled
 def remember_all(memories: np.ndarray, actions: np.ndarray, packed: np.ndarray) -> None:
     """Updates all memories by one step; all arrays (n_envs,)."""
     for i in range(len(memories)):
-        remember(memories[i], actions[i], packed[i])
+        memory.remember(memories[i], actions[i], packed[i])
 
 
 @compiled
@@ -128,7 +110,7 @@ def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> 
     """Starts episodes in the ``chosen`` environments (n_envs,) bool with first observations ``packed`` (n_envs,)."""
     for i in range(len(memories)):
         if chosen[i]:
-            begin(memories[i], packed[i])
+            memory.begin(memories[i], packed[i])
 
 
 @compiled
@@ -136,7 +118,7 @@ def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """The environment actions (n_envs,) that host-decoy actions stand for, given the memories."""
     result = np.empty(len(actions), np.int64)
     for i in range(len(actions)):
-        result[i] = full_action(memories[i], actions[i])
+        result[i] = memory.full_action(memories[i], actions[i])
     return result
 
 
@@ -144,13 +126,13 @@ def all_actions(view: View) -> np.ndarray:
     """The environment action of each action of a view, (n_actions,); a decoy action stands for the first decoy."""
     if view.actions == "full":
         return np.arange(view.n_actions)
-    verbs = np.array([ANALYSE, REMOVE, FIRST_DECOY, RESTORE])
-    return np.concatenate([[SLEEP], (verbs[:, None] + np.arange(N_HOSTS)).ravel()])
+    verbs = np.array([memory.ANALYSE, memory.REMOVE, memory.FIRST_DECOY, memory.RESTORE])
+    return np.concatenate([[memory.SLEEP], (verbs[:, None] + np.arange(memory.N_HOSTS)).ravel()])
 
 
 def view_actions(actions: np.ndarray) -> np.ndarray:
     """The host-decoy actions (n_envs,) that stand for environment actions."""
-    return np.array([view_action(action) for action in actions.tolist()])
+    return np.array([memory.view_action(action) for action in actions.tolist()])
 
 
 def check_seen(network: Network, view: View) -> None:

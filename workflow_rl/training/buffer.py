@@ -52,15 +52,9 @@ class Sums(NamedTuple):
 
 @compiled
 def discounted(
-    rewards: np.ndarray,
-    ended: np.ndarray,
-    values: np.ndarray,
-    final_values: np.ndarray,
-    last_values: np.ndarray,
-    gamma: float,
-    gae_lambda: float,
-    advantages: np.ndarray,
-) -> None:
+    rewards: np.ndarray, ended: np.ndarray, values: np.ndarray, final_values: np.ndarray, last_values: np.ndarray,
+    gamma: float, gae_lambda: float, advantages: np.ndarray,
+) -> None:  # fmt: skip
     """Generalised advantages that never cross episodes; all arrays (n_envs, n_steps).
 
         delta_t = r_t + gamma * V_(t+1) - V_t
@@ -83,15 +77,9 @@ def discounted(
 
 @compiled
 def add_sums(
-    rows: np.ndarray,
-    actions: np.ndarray,
-    advantages: np.ndarray,
-    returns: np.ndarray,
-    plus: np.ndarray,
-    minus: np.ndarray,
-    taken: np.ndarray,
-    total: np.ndarray,
-) -> float:
+    rows: np.ndarray, actions: np.ndarray, advantages: np.ndarray, returns: np.ndarray, plus: np.ndarray,
+    minus: np.ndarray, taken: np.ndarray, total: np.ndarray,
+) -> float:  # fmt: skip
     """Adds the transitions (n_envs, n_steps) to the sums; returns the sum of squared returns."""
     squares = 0.0
     for i in range(rows.shape[0]):
@@ -128,13 +116,8 @@ class ParallelTrajectoryBuffer:
             best=np.empty(capacity if distinct else 0, np.int16),
             taught=np.zeros(capacity, np.int16),
         )
-        self.batch = Batch(
-            rows=np.empty(shape, np.int32),
-            actions=np.empty(shape, np.int16),
-            rewards=np.empty(shape, np.float32),
-            alignment=np.empty(shape, np.float32),
-            ended=np.empty(shape, bool),
-        )
+        dtypes = (np.int32, np.int16, np.float32, np.float32, bool)
+        self.batch = Batch(*(np.empty(shape, dtype) for dtype in dtypes))
         self.finished = np.zeros(n_envs * (n_steps // max_steps + 1), EPISODE_DTYPE)
         self.final_room = np.zeros((len(self.finished), n_words), np.int64)
         self.advantages, self.returns = np.empty(shape), np.empty(shape)

@@ -14,6 +14,7 @@ from workflow_rl.engine.tables import fixed_unit_types
 from workflow_rl.envs.checks import derive_seeds
 from workflow_rl.envs.game import Game, Games
 from workflow_rl.envs.memory import MEMORY_DTYPE
+from workflow_rl.envs.takeover import Infos
 from workflow_rl.envs.views import View, begin_some, pack_words, with_view
 from workflow_rl.training.actor import Actor, Guard, make_guard
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
@@ -273,14 +274,13 @@ class PlainCollector:
         keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
         return keys
 
-    def _final_keys(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
+    def _final_keys(self, infos: Infos, ended: np.ndarray) -> np.ndarray:
         """Keys of the inputs after the last step of the episodes that just ended; (n_ended, n_words)."""
         rows = np.flatnonzero(ended)
         keys = np.zeros((len(rows), self.view.n_words), np.int64)
         if len(rows):
-            keys[:] = pack_words(
-                np.stack([infos["final_obs"][row] for row in rows]), self.view.n_words, self.view.observed
-            )
+            final = np.stack([infos["final_obs"][row] for row in rows])
+            keys[:] = pack_words(final, self.view.n_words, self.view.observed)
             keys[:, 0] |= self.setup.workflows[rows].astype(np.int64) << self.view.observed
         return keys
 
@@ -305,7 +305,7 @@ class PlainCollector:
         """Violations of the last batch by repaired and due unit type; (n_types, n_types)."""
         return self.compliance.violations
 
-    def _count(self, infos: dict[str, Any], ended: np.ndarray) -> np.ndarray:
+    def _count(self, infos: Infos, ended: np.ndarray) -> np.ndarray:
         facts = [infos[name] for name in FACTS]
         if ended.any():
             final = [infos["final_info"][name] for name in FACTS]

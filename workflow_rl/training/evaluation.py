@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import full_actions
 from workflow_rl.errors import UserError
+from workflow_rl.runs import Json
 from workflow_rl.training.collectors import Collector, Conduct, PlainCollector, Stream, workflow_codes
 from workflow_rl.training.compliance import EPISODE_DTYPE, Obedience
 from workflow_rl.training.limits import limit_of
@@ -129,13 +129,9 @@ class Evaluation:
 
 
 def evaluate_policy(
-    ppo: ParallelOrderConditionedPPO,
-    workflows: tuple[Workflow, ...],
-    fresh: FreshGames,
-    lengths: Sequence[int] = (),
-    backend: Backend = NATIVE,
-    progress: Progress = lambda _: None,
-) -> Evaluation:
+    ppo: ParallelOrderConditionedPPO, workflows: tuple[Workflow, ...], fresh: FreshGames, lengths: Sequence[int] = (),
+    backend: Backend = NATIVE, progress: Progress = lambda _: None,
+) -> Evaluation:  # fmt: skip
     """Plays fresh games for each workflow, or for a general policy if there are none.
 
     Args:
@@ -190,7 +186,7 @@ def evaluate_workflow_policy(path: Path, fresh: FreshGames, backend: Backend = N
 
 def evaluate_policy_file(
     path: Path, workflow: str, fresh: FreshGames, backend: Backend = NATIVE, progress: Progress = lambda _: None
-) -> dict[str, Any]:
+) -> Json:
     """Evaluates a trained policy against each red agent, in the form of :func:`table_of`.
 
     For a conditioned policy, ``obedience`` has the fields of :class:`Obedience` for each red agent.
@@ -203,19 +199,17 @@ def evaluate_policy_file(
     greedy = fresh.greedy or policy.greedy
     workflows = workflows_of_policy(policy, workflow)
     if backend.name == "cyborg" and len(workflows) > 1:
-        raise UserError(
-            "the policy follows any workflow: say which one with --workflow; on CybORG all would take hours."
-        )
+        raise UserError("the policy follows any workflow: say which one with --workflow; all take hours on CybORG.")
     ppo = learner_of(policy, workflows)
     returns: dict[str, np.ndarray] = {}
-    obedience: dict[str, Any] = {}
+    obedience: Json = {}
     for red in dict.fromkeys(parse_red_agents(games.red_agent)):
         one = replace(fresh, games=replace(games, red_agent=red), greedy=greedy)
         found = evaluate_policy(ppo, workflows, one, CHALLENGE_LENGTHS, backend, progress)
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
         obedience[red] = asdict(found.obedience)
     about = {"workflow": policy.workflow or workflow or ("universal" if policy.universal else ""), "greedy": greedy}
-    table: dict[str, Any] = about | table_of(returns) | ({"obedience": obedience} if workflows else {})
+    table: Json = about | table_of(returns) | ({"obedience": obedience} if workflows else {})
     if len(workflows) == 1:
         table["limits"] = {
             red: {n: limit_of(str(workflows[0]), red, games.edition, games.takeover, int(n)) for n in cells}

@@ -111,15 +111,20 @@ class ParallelOrderConditionedPPO:
         arrays = {f"net.{name}": value.cpu().numpy() for name, value in self.net.state_dict().items()}
         for number, state in self.optimizer.state_dict()["state"].items():
             arrays |= {f"adam.{number}.{name}": value.cpu().numpy() for name, value in state.items()}
-        return arrays | {"scale": self.scale} | self.recent_arrays()
+        for number, data in enumerate(self.recent):
+            for item in fields(data):
+                value = getattr(data, item.name)
+                array = value.cpu().numpy() if isinstance(value, torch.Tensor) else np.array(value)
+                arrays[f"recent.{number}.{type(data).__name__}.{item.name}"] = array
+        return arrays | {"scale": self.scale}
 
     def restore(self, arrays: dict[str, np.ndarray], updates: int) -> None:
         """Restores the state from :meth:`arrays` after the given number of updates."""
         self.scale[:], self.updates = arrays["scale"], updates
-        self.restore_recent(arrays)
+        self._restore_recent(arrays)
         weights = {name[4:]: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("net.")}
         self.net.load_state_dict(weights)
-        memory: dict[int, dict[str, Any]] = {}
+        memory: dict[int, dict[str, torch.Tensor]] = {}
         for name, value in arrays.items():
             if name.startswith("adam."):
                 _, number, key = name.split(".")
@@ -127,18 +132,7 @@ class ParallelOrderConditionedPPO:
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": memory, "param_groups": groups})
 
-    def recent_arrays(self) -> dict[str, np.ndarray]:
-        """The replay batches as plain arrays."""
-        arrays = {}
-        for number, data in enumerate(self.recent):
-            for item in fields(data):
-                value = getattr(data, item.name)
-                array = value.cpu().numpy() if isinstance(value, torch.Tensor) else np.array(value)
-                arrays[f"recent.{number}.{type(data).__name__}.{item.name}"] = array
-        return arrays
-
-    def restore_recent(self, arrays: dict[str, np.ndarray]) -> None:
-        """Restores the replay batches from :meth:`recent_arrays`."""
+    def _restore_recent(self, arrays: dict[str, np.ndarray]) -> None:
         kept: dict[int, tuple[str, dict[str, Any]]] = {}
         for name, array in arrays.items():
             if name.startswith("recent."):

@@ -79,21 +79,6 @@ def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
 
 
 @compiled
-def accumulate(inputs: Inputs, row: int) -> None:
-    """Replaces the probabilities of a row by their running sums and stores the most probable action."""
-    line = inputs.cumulative[row]
-    best = 0
-    for j in range(line.shape[0]):
-        if line[j] > line[best]:
-            best = j
-    inputs.best[row] = best
-    total = np.float32(0)
-    for j in range(line.shape[0]):
-        total += line[j]
-        line[j] = total
-
-
-@compiled
 def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray) -> None:
     """Writes the policy's input as a key: the memory or the observation, and the shifted workflow number ``high``."""
     if setup.remembers:
@@ -105,11 +90,19 @@ def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray
 
 @compiled
 def new_row(inputs: Inputs, row: int, actor: Actor, setup: Setup, key: np.ndarray, hidden: np.ndarray) -> None:
-    """Evaluates the actor for an input that occurs for the first time."""
-    evaluate_actor(actor, key, inputs.cumulative[row], hidden)
+    """Evaluates the actor for a new input; stores its most probable action and running sums of the probabilities."""
+    line, best = inputs.cumulative[row], 0
+    evaluate_actor(actor, key, line, hidden)
     if setup.guarded:
-        block(inputs.cumulative[row], setup.guard, setup.orders[key[0] >> setup.observed], key[0])
-    accumulate(inputs, row)
+        block(line, setup.guard, setup.orders[key[0] >> setup.observed], key[0])
+    for j in range(line.shape[0]):
+        if line[j] > line[best]:
+            best = j
+    inputs.best[row] = best
+    total = np.float32(0)
+    for j in range(line.shape[0]):
+        total += line[j]
+        line[j] = total
 
 
 @compiled

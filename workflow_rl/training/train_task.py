@@ -38,7 +38,7 @@ def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> No
     if config.warm_start not in ("none", "general"):
         base, view = _warm_start(config, network), View(config.view, config.actions, network)
         if base.view != view:
-            raise UserError(f"the warm start has {base.view}, but {view} was asked for.")
+            raise UserError(f"the warm start has {base.view}, but {view} was requested.")
         if base.net.hidden != config.hidden:
             raise UserError(f"hidden is {config.hidden}, but that of the warm start is {base.net.hidden}.")
     if config.greedy and config.conditioned:
@@ -61,11 +61,10 @@ def _warm_start(config: TrainConfig, network: Network) -> PolicyFile:
             "warm_start 'universal' was removed: the policies once bundled met a definition of compliance that needed "
             "no repair; use none, general, or your own policy."
         )
-    path = Path(config.warm_start)
-    if not path.exists():
+    if not Path(config.warm_start).exists():
         kinds = "none, general, or the path of a run or policy file"
         raise UserError(f"unknown warm_start {config.warm_start!r}; allowed: {kinds}.")
-    return load_policy(path, network)
+    return load_policy(Path(config.warm_start), network)
 
 
 def base_config(config: TrainConfig) -> TrainConfig:

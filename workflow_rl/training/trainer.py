@@ -186,10 +186,8 @@ class Training:
 
     def counters(self) -> Json:
         """The counters of the stop rules for a checkpoint."""
-        return {
-            "phase": self.phase, "update": self.update, "best": str(self.best), "since_best": self.since_best,
-            "multiplier": self.multiplier,
-        }  # fmt: skip
+        best = {"best": str(self.best), "since_best": self.since_best}
+        return {"phase": self.phase, "update": self.update} | best | {"multiplier": self.multiplier}
 
 
 def _mean(values: np.ndarray) -> float | None:
@@ -221,7 +219,7 @@ def train_workflow(
         training, reason, earlier = _train(start, say, stack)
         seconds = earlier + time.perf_counter() - began
         if config.backend != "native":
-            note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, and as many greedy ones")
+            note(f"evaluating on {config.n_eval_episodes} fresh games of genuine CybORG, sampled and greedy")
         return _finish(training, reason, seconds, run)
 
 
@@ -307,8 +305,7 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
         mean_return=sampled.mean_return, standard_error=sampled.standard_error,
         updates=training.update, episodes=training.update * config.batch // config.max_steps,
         stop_reason=reason.value, seconds=seconds, run=str(run.path) if run else "",
-        greedy_compliance=greedy.obedience.compliance if conditioned else None,
-        greedy_mean_return=greedy.mean_return,
+        greedy_compliance=greedy.obedience.compliance if conditioned else None, greedy_mean_return=greedy.mean_return,
         worst_compliance=worst.compliance if conditioned else None, worst_kept=worst.kept if conditioned else None,
         red_agent=config.red_agent, edition=config.edition, seed=config.seed, backend=config.backend,
         takeover=config.takeover,
