@@ -2,7 +2,7 @@
 
 The driver is one server: it takes in results, packs trainings and makes suggestions, one thing at a time. Workers
 train. Which evaluations are under way, the rounds of suggestions and the sequence of taking in are those of
-workflow_search; the seconds of each step come from ``python -m benchmarks.cluster suggestions`` and ``evaluations``.
+workflow_search; the seconds of each step come from ``python -m benchmarks cluster suggestions`` and ``evaluations``.
 """
 
 from __future__ import annotations

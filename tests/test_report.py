@@ -919,7 +919,7 @@ def show_the_same(left: bytes, right: bytes, points: float = 0.5) -> bool:
 def test_the_pictures_of_the_documents_are_those_of_the_stored_run(tmp_path: Path) -> None:
     for name, content in figures_of_the_stored_run(tmp_path).items():
         stored = (ROOT / "docs" / "pictures" / name).read_bytes()
-        assert show_the_same(stored, content), f"run python -m benchmarks.pictures ({name})"
+        assert show_the_same(stored, content), f"run python -m benchmarks pictures ({name})"
 
 
 def test_pictures_that_differ_in_a_word_a_colour_or_a_place_are_not_the_same() -> None:
