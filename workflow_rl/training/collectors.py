@@ -85,7 +85,7 @@ def workflows_of(config: TrainConfig, network: Network) -> tuple[Workflow, ...]:
     return (Workflow.parse(config.workflow, network),) if config.workflow else ()
 
 
-class Policy(Protocol):
+class PlayedNet(Protocol):
     """The part of an actor-critic that a rollout needs."""
 
     guard: Guard | None
@@ -101,7 +101,7 @@ class Learner(Protocol):
     codes: np.ndarray
 
     @property
-    def net(self) -> Policy:
+    def net(self) -> PlayedNet:
         """The actor-critic."""
         ...
 
