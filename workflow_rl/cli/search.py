@@ -1,4 +1,4 @@
-"""``workflow-rl search``: from the options to a search on this machine or on a cluster, its view and its report."""
+"""The command ``workflow-rl search``: from the options to a search on this machine or on a cluster, and its report."""
 
 from __future__ import annotations
 
@@ -6,19 +6,61 @@ import contextlib
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
+import typer
 
-from workflow_rl.cli.common import say
-from workflow_rl.cli.search_view import SearchView
+from workflow_rl.cli.common import (
+    SEARCH_PRESET_HELP,
+    Json,
+    Resume,
+    RunDir,
+    say,
+    show_result,
+    with_search_settings,
+)
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
-from workflow_rl.search.executor import Executor
-from workflow_rl.search.findings import SearchResult
+
+if TYPE_CHECKING:
+    from workflow_rl.cli.search_view import SearchView
+    from workflow_rl.search.executor import Executor
+    from workflow_rl.search.findings import SearchResult
 
 Where = tuple[str, float | None, float | None]  # address of a Ray cluster, CPUs and GPUs of each training
+
+
+@with_search_settings
+def search(
+    preset: Annotated[str, typer.Option(help=SEARCH_PRESET_HELP, show_default=False)] = "",
+    jobs: Annotated[
+        int | None, typer.Option(help="Most trainings at once.", show_default="one per core; with --ray: all it has")
+    ] = None,
+    ray: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Train on a Ray cluster: auto, local or HOST:PORT.", show_default="")
+    ] = "",
+    cpus_per_evaluation: Annotated[
+        float | None, typer.Option(help="Ray: CPUs of each training of an evaluation.", show_default="1")
+    ] = None,
+    gpus_per_evaluation: Annotated[
+        float | None, typer.Option(help="Ray: GPUs of each, also a fraction.", show_default="0")
+    ] = None,
+    run_dir: RunDir = None,
+    resume: Resume = None,
+    report: Annotated[bool, typer.Option(help="Write report.html at the end.")] = True,
+    as_json: Json = False,
+    **values: Any,
+) -> None:
+    """Searches the best workflow: suggests one, trains it until it is followed, evaluates it, and repeats."""
+    from workflow_rl.cli.search_view import print_search
+
+    given = {name: value for name, value in values.items() if value is not None}
+    if resume is not None and (given or preset or run_dir):
+        raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
+    where = (ray, cpus_per_evaluation, gpus_per_evaluation)
+    result = search_and_report(preset, given, run_dir or resume, resume is not None, jobs, where, report)
+    show_result(result.to_json(), as_json, lambda: print_search(result))
 
 
 class _RunLog(io.TextIOBase):
@@ -49,6 +91,10 @@ def search_and_report(
         where: the cluster that trains, if any.
         report: whether to write a report at the end.
     """
+    from rich.console import Console
+
+    from workflow_rl.cli.search_view import SearchView
+
     at_once = check_jobs(jobs)
     ray, cpus, gpus = where
     if not ray and (cpus, gpus) != (None, None):
