@@ -39,7 +39,7 @@ from workflow_rl.search import remote_training
 from workflow_rl.search.ray_executor import RayCluster
 from workflow_rl.search.run_search import new_search
 from workflow_rl.search.strategies import GPUCBSearch
-from workflow_rl.search.worker import train_in
+from workflow_rl.search.worker_pool import train_in
 
 REPEATS = 5
 LONGER = ("--min-episodes", "50", "--max-episodes", "50")  # of each training: ten times the default's five updates

@@ -28,7 +28,7 @@ from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 from workflow_rl.search.executor import Executor, Job, Trained
-from workflow_rl.search.worker import train_in
+from workflow_rl.search.worker_pool import train_in
 
 SECONDS = 600  # after which a command counts as hanging
 

@@ -220,6 +220,15 @@ def test_the_map_of_the_house_has_every_folder_and_every_file_of_the_root() -> N
             assert name in text, f"{name} is missing from the map in CONTRIBUTING.md"
 
 
+def test_every_file_that_the_contributors_guide_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`([\w/]+\.(?:py|toml|html))`", text)
+    assert len(named) > 30
+    for name in named:
+        found = [folder / name for folder in (ROOT, PACKAGE, *(PACKAGE / below for below in BELOW))]
+        assert any(path.exists() for path in found), f"{name} is named in CONTRIBUTING.md and does not exist"
+
+
 def test_every_public_name_is_there() -> None:
     for name in workflow_rl.__all__:
         assert getattr(workflow_rl, name) is not None

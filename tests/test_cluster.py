@@ -33,7 +33,7 @@ from workflow_rl.search.events import SearchEvent
 from workflow_rl.search.executor import Job, Machines, Progress
 from workflow_rl.search.ray_executor import RayCluster
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
-from workflow_rl.search.worker import train_in
+from workflow_rl.search.worker_pool import train_in
 from workflow_rl.training.workflow import all_workflows
 
 pytestmark = pytest.mark.needs("ray")

@@ -23,8 +23,7 @@ from workflow_rl.runs import Run, read_events, read_result
 from workflow_rl.search.executor import Executor, Job, Machines, News, Progress, Restarted, Trained
 from workflow_rl.search.ray_executor import RayCluster
 from workflow_rl.search.remote_training import CHECKPOINT, DONE, ERROR, keep, pack, train_away
-from workflow_rl.search.worker import train_in
-from workflow_rl.search.worker_pool import WorkerPool
+from workflow_rl.search.worker_pool import WorkerPool, train_in
 from workflow_rl.training.events import WorkflowResult
 
 SMALL: dict[str, Any] = {

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 N_OBSERVED = 52
+WORDS = {"plain": 0, "short-memory": 2, "memory": 4}  # of the packed memory, by view
 UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]
 _MASK = 2**64 - 1
 _MODULES: dict[str, Any] = {}
@@ -48,7 +49,7 @@ class Agent:
         self.greedy = bool(wanted.get("greedy", False)) if greedy is None else greedy
         self.workflow = workflow or wanted.get("workflow", about["workflow"])
         self._leaderboard = about["edition"] == "leaderboard"
-        self._words = {"memory": 4, "short-memory": 2}.get(about.get("view", ""), 0)  # words of the packed memory
+        self._words = WORDS[about.get("view", "plain")]
         self._remembers = self._expert or self._words > 0
         self._host_decoy = about.get("actions") == "host-decoy"
         self.n_inputs = int(about.get("n_bits", N_OBSERVED))

@@ -12,7 +12,7 @@ from workflow_rl.engine.network import HOSTS, RED_ACTIONS, RED_AGENTS
 State: TypeAlias = Any
 """A record of :data:`STATE_DTYPE`, as Numba sees it; rules change it in place."""
 
-BLINE, MEANDER, SLEEPER = range(len(RED_AGENTS))
+BLINE, MEANDER, SLEEPER = (RED_AGENTS.index(name) for name in ("bline", "meander", "sleep"))
 NOBODY = -1  # no host
 RED_SLEEPS = RED_ACTIONS.index("Sleep")
 FAILED, SUCCEEDED, UNKNOWN = 0, 1, 2  # what red learns about its action

@@ -205,7 +205,7 @@ class RayCluster(Executor):
     def _hand_out(self) -> None:
         """Submits waiting jobs to Ray: as many as there is room for and a few more, for Ray's queue has no order."""
         from workflow_rl.search.remote_training import pack
-        from workflow_rl.search.worker import training_result
+        from workflow_rl.search.worker_pool import training_result
 
         self._wait()
         room = self.room

@@ -25,7 +25,7 @@ from workflow_rl.engine.compiled import source_digest
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import write_atomically
 from workflow_rl.search.executor import Job
-from workflow_rl.search.worker import held, progress_of, train_in, training_result
+from workflow_rl.search.worker_pool import held, progress_of, train_in, training_result
 from workflow_rl.training.events import UpdateEvent, WorkflowResult
 from workflow_rl.training.policy_file import file_of
 

@@ -123,7 +123,9 @@ def _closing(trainers: Executor | int) -> Iterator[None]:
 
 
 def _check(config: SearchConfig, network: Network) -> None:
-    """Refuses impossible settings."""
+    """Refuses impossible settings, and a network that the processes of the trainings would not know."""
+    if network != as_network(CAGE2):
+        raise UserError("a search trains on CAGE Challenge 2; to train on another network, use train_workflow.")
     check_task(training_config(config, ",".join(network.unit_types), 0, 0), network)
 
 

@@ -1,4 +1,15 @@
-"""Processes that train side by side on this machine. One that dies is replaced, and its job starts again."""
+"""Processes of this machine that train for a search: the pool, and what each of its processes does.
+
+A worker reads jobs as JSON lines from standard input and answers as JSON lines on standard output:
+
+    {"name": "0-0", "path": "runs/x/trainings/000-0", "config": {...}}    a job
+    {"progress": {"name": "0-0", "update": 5, ...}}                       now and then
+    {"done": {...}}                                                       the result, or
+    {"error": "one sentence"}                                             a mistake that the user can correct
+
+A finished job is answered from its directory; an interrupted one continues from its checkpoint. The worker ends with
+its parent, even in the middle of a training. A worker that dies is replaced, and its job starts again.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +18,100 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from typing import Any
 
-from workflow_rl.config import config_to_json
-from workflow_rl.errors import UserError
+from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.envs.parent_watch import end_with
+from workflow_rl.errors import RunInUseError, SimulatorError, UserError
+from workflow_rl.runs import Run, read_result
 from workflow_rl.search.executor import MOST_DEATHS, Executor, Job, News, Progress, Restarted, Trained
-from workflow_rl.training.events import WorkflowResult
+from workflow_rl.training.events import UpdateEvent, WorkflowResult
+from workflow_rl.training.trainer import train_workflow
 
-Message = dict[str, Any]  # a JSON line of a worker, see worker.py
+SECONDS_BETWEEN_MESSAGES = 0.25
+PATIENCE = 30.0  # seconds to wait for a directory that a dying process still holds
+RESULT_KEYS = frozenset(item.name for item in fields(WorkflowResult))
+
+
+def training_result(path: Path) -> WorkflowResult | None:
+    """The result in a training's directory; None while it is not finished."""
+    values = read_result(path)
+    if values is None:
+        return None
+    if not values.keys() >= RESULT_KEYS:
+        raise UserError(f"{path}/result.json is damaged.")
+    return WorkflowResult(**{name: values[name] for name in RESULT_KEYS})
+
+
+def train_in(path: Path, config: TrainConfig, say: Callable[..., None] = lambda _: None) -> WorkflowResult:
+    """The result of a training in its run directory, trained now unless it is already there."""
+    run = held(path, config)
+    try:
+        return training_result(path) or train_workflow(config, run, say)
+    finally:
+        run.close()
+
+
+def held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
+    """The training's directory, new or as it was left; waits for a dying process that still holds it."""
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        new = not (path / "config.json").exists()
+        try:
+            run = Run.create(path, config) if new else Run.open(path)
+            break
+        except UserError as error:
+            overtaken = new and (path / "config.json").exists()
+            if not (overtaken or isinstance(error, RunInUseError)) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.1)
+    if replace(run.config, warm_start=config.warm_start) != config:  # the directory of a warm start may have moved
+        run.close()
+        raise UserError(f"{path} holds a training with other settings.")
+    return run
+
+
+def progress_of(name: str, event: UpdateEvent) -> Progress:
+    """The news of a job from an event of its training."""
+    return Progress(name, event.update, event.mean_return, event.compliance)
+
+
+def main() -> None:
+    """Trains until standard input ends."""
+    end_with(os.getppid())
+    last, name = 0.0, ""
+
+    def answer(kind: str, value: object) -> None:
+        sys.stdout.write(json.dumps({kind: value}) + "\n")
+        sys.stdout.flush()
+
+    def say(event: UpdateEvent) -> None:
+        nonlocal last
+        if time.monotonic() - last > SECONDS_BETWEEN_MESSAGES:
+            last = time.monotonic()
+            answer("progress", asdict(progress_of(name, event)))
+
+    for line in sys.stdin:
+        job = json.loads(line)
+        name = job["name"]
+        try:
+            answer("done", asdict(train_in(Path(job["path"]), config_from_json(job["config"]), say)))
+        except SimulatorError as error:  # as if this process had died: another one continues from the checkpoint
+            sys.exit(str(error))
+        except UserError as error:
+            answer("error", str(error))
+        except OSError as error:
+            answer("error", f"{job['path']}: cannot go on ({error.strerror or error}).")
+
+
+Message = dict[str, Any]  # a JSON line of a worker
 
 
 class _Worker:
@@ -31,7 +124,7 @@ class _Worker:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
         with open(log, "ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "workflow_rl.search.worker"],
+                [sys.executable, "-P", "-m", "workflow_rl.search.worker_pool"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True,
                 start_new_session=True,
             )  # fmt: skip
@@ -131,3 +224,7 @@ class WorkerPool(Executor):
             self._waiting.appendleft(job)
         self._hand_out()
         return Restarted(name, f"exit code {code}")
+
+
+if __name__ == "__main__":
+    main()

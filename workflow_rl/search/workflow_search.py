@@ -56,7 +56,7 @@ from workflow_rl.search.outcome import (
 from workflow_rl.search.ranking import Posterior
 from workflow_rl.search.result import search_result
 from workflow_rl.search.strategies import make_search
-from workflow_rl.search.worker import training_result
+from workflow_rl.search.worker_pool import training_result
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.train_task import base_config

@@ -125,7 +125,7 @@ def bench_search(
     """Regret on each table and on synthetic ones with 8 unit types.
 
     Args:
-        tables: stored results of ``python -m benchmarks.workflow_table``.
+        tables: stored results of ``python -m benchmarks workflow_table``.
         seeds: number of searches per table and strategy.
         large_seeds: number of synthetic tables, with one search each; 0: none.
         jobs: number of processes.

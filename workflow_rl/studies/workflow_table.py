@@ -65,7 +65,7 @@ def table_from_json(value: Any) -> WorkflowTable:
 
 
 def read_table(path: Path) -> WorkflowTable:
-    """The table of a stored result of ``python -m benchmarks.workflow_table``."""
+    """The table of a stored result of ``python -m benchmarks workflow_table``."""
     try:
         table = table_from_json(parse_json(path.read_text(encoding="utf-8"))["figures"]["table"])
     except OSError as error:

@@ -62,6 +62,12 @@ def unpack_inputs(keys: np.ndarray, view: View, codes: np.ndarray) -> np.ndarray
 
 
 @compiled
+def room_for(actor: Actor) -> np.ndarray:
+    """Room in which :func:`evaluate_actor` works; (2, hidden)."""
+    return np.empty((2, actor.second.shape[0]), np.float32)
+
+
+@compiled
 def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hidden: np.ndarray) -> None:
     """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is scratch space."""
     a, b = hidden[0], hidden[1]

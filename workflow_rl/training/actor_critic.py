@@ -6,9 +6,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from workflow_rl.config import TrainConfig
+from workflow_rl.envs.views import View
 from workflow_rl.training.actor import Actor, Guard
 
 NEVER = -1e9  # logit of a masked action
+SIZES = ("n_bits", "n_code", "n_actions", "hidden")
 
 
 class OrderConditionedActorCritic(nn.Module):
@@ -30,6 +33,16 @@ class OrderConditionedActorCritic(nn.Module):
             )
 
         self.actor, self.critic = tower(n_actions), tower(1)
+
+    @classmethod
+    def of(cls, config: TrainConfig, view: View, n_code: int) -> OrderConditionedActorCritic:
+        """A new one for the settings of a training."""
+        return cls(view.n_bits, n_code, view.n_actions, config.hidden)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The arguments of the constructor, as a policy file keeps them."""
+        return {name: getattr(self, name) for name in SIZES}
 
     def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (n, n_actions) and values (n,) of inputs (n, n_bits + n_code)."""

@@ -175,15 +175,23 @@ def count_fix(
 
 
 @compiled
+def due_types(orders: np.ndarray, masks: np.ndarray, compromised: np.ndarray) -> np.ndarray:
+    """:func:`due_type` of orders (n_envs, n_types) and sets of hosts (n_envs,)."""
+    due = np.empty(compromised.shape[0], np.int64)
+    for i in range(compromised.shape[0]):
+        due[i] = due_type(orders[i], masks, compromised[i])
+    return due
+
+
+@compiled
 def count_fixes(
-    episodes: np.ndarray, violations: np.ndarray, orders: np.ndarray, masks: np.ndarray, fixed: np.ndarray,
-    repaired: np.ndarray, compromised: np.ndarray, strength: float, potential: bool,
+    episodes: np.ndarray, violations: np.ndarray, fixed: np.ndarray, repaired: np.ndarray, due: np.ndarray,
+    strength: float, potential: bool,
 ) -> np.ndarray:  # fmt: skip
     """:func:`count_fix` for one step of every environment; returns the alignment rewards (n_envs,)."""
     bonus = np.zeros(fixed.shape[0])
     for i in range(fixed.shape[0]):
-        due = due_type(orders[i], masks, compromised[i])
-        bonus[i] = count_fix(episodes[i], violations, fixed[i], repaired[i], due, strength, potential)
+        bonus[i] = count_fix(episodes[i], violations, fixed[i], repaired[i], due[i], strength, potential)
     return bonus
 
 
@@ -212,9 +220,10 @@ class Compliance:
             repaired: unit type that each action repaired, -1 for none; (n_envs,).
             compromised_before: hosts compromised before the step; (n_envs, n_hosts) bool.
         """
+        due = due_types(self.orders, self.masks, compromised_before @ self.hosts)
         return count_fixes(
-            self.episodes, self.violations, self.orders, self.masks, fixed.astype(np.int64), repaired.astype(np.int64),
-            compromised_before @ self.hosts, float(self.alignment_lambda), self.potential,
+            self.episodes, self.violations, fixed.astype(np.int64), repaired.astype(np.int64), due,
+            float(self.alignment_lambda), self.potential,
         )  # fmt: skip
 
     def start_episodes(self, ended: np.ndarray) -> None:

@@ -14,11 +14,10 @@ from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json, read_tensors, write_tensors
 from workflow_rl.training.actor import make_guard
-from workflow_rl.training.actor_critic import OrderConditionedActorCritic
+from workflow_rl.training.actor_critic import SIZES, OrderConditionedActorCritic
 
 FORMAT = "workflow_rl policy 2"
 FORMER = "workflow_rl policy 1"  # an older definition of compliance: only policies without a workflow are read
-_SIZES = ("n_bits", "n_code", "n_actions", "hidden")
 _ABOUT = ("workflow", "universal", "red_agent", "edition")
 
 
@@ -43,7 +42,7 @@ def save_policy(path: Path, policy: PolicyFile) -> None:
 
 def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], Json]:
     """Weights and description as stored in the file."""
-    sizes = {name: getattr(policy.net, name) for name in _SIZES}
+    sizes = policy.net.sizes
     about = {name: getattr(policy, name) for name in (*_ABOUT, "greedy", "takeover")}
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
@@ -67,14 +66,14 @@ def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile
     path = file_of(path)
     arrays, meta = read_tensors(path)
     known = isinstance(meta, dict) and meta.get("format") in (FORMAT, FORMER)
-    if not known or not all(name in meta for name in (*_SIZES, *_ABOUT)):
+    if not known or not all(name in meta for name in (*SIZES, *_ABOUT)):
         raise UserError(f"{path}: not a policy file.")
     if meta["format"] == FORMER and (meta["workflow"] or meta["universal"]):
         raise UserError(
             f"{path}: trained for a workflow by an earlier version, where fixes that repaired nothing counted as "
             "compliance; train it again."
         )
-    sizes = {name: meta[name] for name in _SIZES}
+    sizes = {name: meta[name] for name in SIZES}
     if not all(isinstance(size, int) and 0 <= size <= 4096 for size in sizes.values()):
         raise UserError(f"{path}: damaged, impossible sizes {sizes}.")
     net = OrderConditionedActorCritic(**sizes)

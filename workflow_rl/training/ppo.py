@@ -42,7 +42,7 @@ class ParallelOrderConditionedPPO:
         if net is None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
-                net = OrderConditionedActorCritic(view.n_bits, self.codes.shape[1], view.n_actions, self.config.hidden)
+                net = OrderConditionedActorCritic.of(self.config, view, self.codes.shape[1])
         net.guard = make_guard(view) if self.config.guard and self.codes.shape[1] else None
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)

@@ -17,7 +17,7 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.memory import Memory, begin, full_action, remember, write_bits
-from workflow_rl.training.actor import EMPTY, Actor, Guard, block, evaluate_actor, find
+from workflow_rl.training.actor import EMPTY, Actor, Guard, block, evaluate_actor, find, room_for
 from workflow_rl.training.buffer import Batch, Inputs
 from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
 
@@ -126,7 +126,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
     Returns the number of distinct inputs and the number of finished episodes.
     """
     inputs, batch, t = found.inputs, found.batch, world.tables[0]
-    hidden = np.empty((2, actor.second.shape[0]), np.float32)
+    hidden = room_for(actor)
     key = np.zeros(inputs.keys.shape[1], np.int64)
     inputs.slots[:] = EMPTY
     n_rows, n_finished = 0, 0
