@@ -301,7 +301,7 @@ def check_backend(backend: Backend, edition: str = "") -> None:
     check_choice("backend", backend.name, BACKENDS)
     if backend.name == "native":
         if backend.cyborg_path:
-            raise UserError("a path of CybORG was given, but the backend is native; use backend cyborg.")
+            raise UserError("a CybORG path was given, but the backend is native; use backend cyborg.")
         return
     from workflow_rl.envs.cyborg_sim import check_package, load_cyborg
 
