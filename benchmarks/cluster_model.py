@@ -18,11 +18,11 @@ from workflow_rl.search.workflow_search import LATE, LATE_SECONDS, ROUNDS, width
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of the driver: for a training given out and taken in, and for suggestions (see :func:`suggesting`)."""
+    """Seconds of the driver: for a training submitted and received, and for suggestions (see :func:`suggesting`)."""
 
     give_out: float
     take_in: float
-    look: float  # for messages, per training under way; then all that are there are taken in
+    look: float  # for messages, per training under way; then all that have arrived are received
     fit: float  # of weights and noise, for 500 observations or more; in proportion to their square below
     factor: float  # of the factorisation, per cube of observations
     climb: float  # per square of observations and pending orders
@@ -81,7 +81,7 @@ class Cluster:
         self.workers, self.evaluations, self.work, self.costs = workers, evaluations, work, costs
         self.rng = np.random.default_rng(seed)
         self.width = width_of(workers, work.replicates)
-        self.left = [work.replicates] * evaluations  # trainings of each evaluation that the driver has not taken in
+        self.left = [work.replicates] * evaluations  # trainings of each evaluation that the driver has not received
         self.under_way: dict[int, None] = {}  # evaluations not observed, in sequence
         self.late: set[int] = set()
         self.suggested = self.n_late = 0

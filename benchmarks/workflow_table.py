@@ -31,7 +31,6 @@ from workflow_rl.runs import commit
 from workflow_rl.search.finalists import taken_types
 from workflow_rl.studies.workflow_table import table_from_json
 from workflow_rl.training.trainer import train_workflow
-from workflow_rl.training.workflow import unit_types
 
 REPLICATES = {"0": 3, "30": 5, "40": 3}  # trainings of each order, by takeover
 EPISODES = {"bline": 700, "meander": 1000, "meander_40": 600}  # of each environment, where not as the preset has it
@@ -42,7 +41,7 @@ def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
     """One training, as ``workflow-rl train --workflow`` makes it; no two of a table share a seed."""
     kind = f"{red}_{takeover}" if is_incident(takeover) else red
     length = {"max_episodes": EPISODES[kind]} if kind in EPISODES else {}
-    others = [kind for kind in unit_types() if kind not in order.split(",")]
+    others = [kind for kind in load_network().unit_types if kind not in order.split(",")]
     workflow = ",".join([order, *others])
     config = make_config("workflow", red_agent=red, takeover=takeover, workflow=workflow, seed=seed, **length)
     result = train_workflow(config)
@@ -53,7 +52,7 @@ def measure(red: str, takeover: str = "0") -> dict[str, Any]:
     """Trains what is missing, then summarises the table."""
     incident, taken = is_incident(takeover), list(taken_types(Games(load_network(), red, "current", 100, takeover)))
     name = f"workflow_table_{red}_{takeover}" if incident else f"workflow_table_{red}"
-    orders = [",".join(p) for p in permutations(taken if incident else unit_types())]
+    orders = [",".join(p) for p in permutations(taken if incident else load_network().unit_types)]
     replicates = REPLICATES.get(takeover, 3)
     journal = Path("runs") / f"{name}-{commit()}.jsonl"
     journal.parent.mkdir(exist_ok=True)

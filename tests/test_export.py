@@ -21,12 +21,13 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.defenders.exported_agent import UNIT_TYPES
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.training.collectors import workflow_codes
 from workflow_rl.training.compliance import FACTS, Compliance, Obedience
 from workflow_rl.training.policy_file import PolicyFile, save_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.rollout import sample_actions
-from workflow_rl.training.workflow import Workflow, unit_types
+from workflow_rl.training.workflow import Workflow
 
 UNIVERSAL = TEST_DATA / "universal.safetensors"
 ORDER = "enterprise,op_server,user,op_host,defender"
@@ -178,7 +179,6 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
     import csle_cyborg.main as simulator
 
-    from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 
     spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
@@ -228,7 +228,7 @@ def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkey
     assert result["files"] == ["README.md", "agent.py", "policy.safetensors"]
     exported = load_policy(tmp_path / "a" / "b")
     assert (exported.workflow, exported.universal) == (ORDER, False)
-    assert list(unit_types()) == UNIT_TYPES
+    assert list(load_network().unit_types) == UNIT_TYPES
     with pytest.raises(UserError, match="already exists; give a new folder"):
         export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
     (tmp_path / "empty").mkdir()

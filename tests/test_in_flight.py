@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cluster_model import Cluster, Costs, Work
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import Run, read_events
 from workflow_rl.search import workflow_search
@@ -22,7 +23,6 @@ from workflow_rl.search.executor import Executor, Job, Trained
 from workflow_rl.search.strategies import make_search
 from workflow_rl.search.workflow_search import WorkflowSearch
 from workflow_rl.training.events import WorkflowResult
-from workflow_rl.training.workflow import unit_types
 
 SMALL: dict[str, Any] = {"n_workflows": 30, "replicates": 5, "warm_start": "none", "finish": False}
 
@@ -178,7 +178,7 @@ def test_with_a_fixed_number_under_way_a_late_evaluation_is_waited_for(
 def assert_suggestions_follow_from_the_log(events: list[dict[str, Any]]) -> None:
     """Each suggestion is what the search says to the evaluations before it in the log, the others being pending."""
     config = make_search_config()
-    asked = make_search(config.strategy, unit_types(), config.train.seed, config.gp_beta, config.n_initial)
+    asked = make_search(config.strategy, load_network().unit_types, config.train.seed, config.gp_beta, config.n_initial)
     pending: dict[int, tuple[str, ...]] = {}
     for event in events:
         order = tuple(event["workflow"].split(",")) if "workflow" in event else ()

@@ -71,14 +71,9 @@ class Workflow:
         return sum(other.rank(first) > other.rank(second) for first, second in pairs)
 
 
-def unit_types(network: Network | Path | str = CAGE2) -> tuple[str, ...]:
-    """The unit types of a network."""
-    return as_network(network).unit_types
-
-
 def all_workflows(network: Network | Path | str = CAGE2) -> tuple[Workflow, ...]:
     """All workflows in lexicographic order of the unit type indices; 120 for five types."""
-    return _all(unit_types(network))
+    return _all(as_network(network).unit_types)
 
 
 @cache
