@@ -32,7 +32,7 @@ def bench_env_command(
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.studies.bench import bench_env
 
-    figures = bench_env(seconds, parse_red_agents(red_agent), cyborg, load_network(), say)
+    figures = bench_env(seconds, parse_red_agents(red_agent, load_network()), cyborg, load_network(), say)
     show_result(figures, as_json, lambda: print_bench_env(figures))
 
 

@@ -53,12 +53,13 @@ def evaluate(
     from workflow_rl.config import check_jobs
     from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named
     from workflow_rl.engine.network import RED_AGENTS
+    from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.envs.env import Backend, check_backend
 
     if protocol:
         _check_protocol(protocol, red_agent, takeover)
-    reds = parse_red_agents(red_agent or ",".join(RED_AGENTS))
+    reds = parse_red_agents(red_agent or ",".join(RED_AGENTS), load_network())
     where = Backend(backend, cyborg_path, check_jobs(jobs))
     check_backend(where)
     if backend == "native" and jobs is not None:

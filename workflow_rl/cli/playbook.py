@@ -31,7 +31,7 @@ def playbook(
 
     check_workflow(policy, workflow)
     rules, after = edition_of(policy, edition), takeover_of(policy, takeover)
-    reds, blue = list(dict.fromkeys(parse_red_agents(red_agent))), blue_named(policy, workflow, rules)
+    reds, blue = list(dict.fromkeys(parse_red_agents(red_agent, load_network()))), blue_named(policy, workflow, rules)
     found = []
     with progress("playbook", episodes * len(reds)) as advance:
         for red in reds:

@@ -94,7 +94,7 @@ def _replay_live(
     from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 
     parse_takeover(takeover)
-    reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents)))
+    reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents, load_network())))
     names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
     live = LiveGames(n_games, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, takeover)

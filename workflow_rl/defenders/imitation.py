@@ -30,10 +30,10 @@ def play_ahead(world: World, setup: Setup, leaderboard: bool, exceptions: Except
             actions[i, step] = view_action(action) if setup.host_decoy else action
             action = full_action(memory, actions[i, step]) if setup.host_decoy else action
             step_one(s, t, action, sample(s))
-            remember(memory, action, s.observation)
+            remember(memory, action, s.observation[0])
             if s.step == setup.max_steps:
                 begin_one(s, t, world.takeovers[i])
-                begin(memory, s.observation)
+                begin(memory, s.observation[0])
 
 
 class ExpertTeacher:

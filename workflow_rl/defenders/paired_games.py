@@ -60,7 +60,7 @@ def step_taught(s: State, t: Tables, m: Memory, key: np.ndarray, leaderboard: bo
     """One step with the teacher's action in the situation ``key``."""
     action = teach(m, key, leaderboard, exceptions)
     step_one(s, t, action, sample(s))
-    remember(m, action, s.observation)
+    remember(m, action, s.observation[0])
 
 
 @compiled
@@ -99,7 +99,7 @@ def play_on(
         total += weights[s.step] * step_one(s, t, action, sample(s))
         if s.step >= N_STEPS:
             return total
-        remember(m, action, s.observation)
+        remember(m, action, s.observation[0])
         write_bits(m, key)
         action = teach(m, key, leaderboard, exceptions)
 

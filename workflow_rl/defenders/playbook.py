@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_AGENTS, Network
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.blue import Policy, cell_of, check_episodes, view_of
 from workflow_rl.envs.checks import check_seed
 from workflow_rl.envs.env import CageVectorEnv
@@ -55,7 +55,7 @@ def read_playbook(
 
     A workflow counts as followed if its compliance and kept reach the ``threshold``.
     """
-    red = RED_AGENTS.index(check_choice("red agent", games.red_agent, RED_AGENTS))
+    red = games.network.red_number(check_choice("red agent", games.red_agent, games.network.red_agents))
     check_episodes(n_episodes)
     check_seed(seed)
     plain = CageVectorEnv(n_episodes, games.red_agent, games.edition, None, "sleep", games.network, games.takeover)

@@ -14,7 +14,8 @@ from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
 from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.engine.observe import BELIEF_USER, BELIEFS, BELIEFS_UNKNOWN
+from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
+from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
 from workflow_rl.envs.env import NATIVE, Backend, make_envs
@@ -72,14 +73,14 @@ def evaluate_table(
 ) -> Json:  # fmt: skip
     """Evaluates against each red agent at the challenge's lengths, in the form of :func:`table_of`."""
     returns = {}
-    for red in dict.fromkeys(parse_red_agents(games.red_agent)):
+    for red in dict.fromkeys(parse_red_agents(games.red_agent, games.network)):
         one = replace(games, red_agent=red)
         returns[red] = episode_returns(policy, one, n_episodes, seed, CHALLENGE_LENGTHS, progress, backend)
     return table_of(returns)
 
 
 Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Maps packed observations (n_envs,) and episode numbers (n_envs,) to actions (n_envs,)."""
+"""Maps packed observations (n_envs, n_words) and episode numbers (n_envs,) to actions (n_envs,)."""
 
 
 def _with_one_generator(policy: Policy, seed: list[int]) -> Act:
@@ -133,17 +134,15 @@ def _expert(edition: str) -> Defender:
 
 def _reactive(network: Network, remove_users: bool) -> Policy:
     """Fixes the first host that looks compromised: Restore or, for user access if ``remove_users``, Remove."""
-    sleep = network.action_index("Sleep")
+    sleep, hosts = network.action_index("Sleep"), np.arange(len(network.hosts))
     remove, restore = (network.action_index(verb, network.host_names[0]) for verb in ("Remove", "Restore"))
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
-        beliefs = packed & BELIEFS
-        suspicious = (beliefs | beliefs >> 1) & BELIEFS_UNKNOWN  # low bit of each host not believed to be clean
-        lowest = suspicious & -suspicious
-        host = (np.frexp(np.maximum(lowest, 1).astype(float))[1] - 1) // BITS_PER_HOST
-        belief = beliefs >> (BITS_PER_HOST * host) & (BELIEFS & (2**BITS_PER_HOST - 1))
+        beliefs = packed[:, hosts // HOSTS_PER_WORD] >> (BITS_PER_HOST * (hosts % HOSTS_PER_WORD)) & BELIEF_PRIVILEGED
+        host = (beliefs > 0).argmax(axis=1)  # the first that is not believed to be clean
+        belief = beliefs[np.arange(len(packed)), host]
         verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)
-        return np.where(lowest > 0, verb + host, sleep)
+        return np.where(belief > 0, verb + host, sleep)
 
     return act
 

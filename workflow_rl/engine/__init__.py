@@ -1,13 +1,11 @@
 """The compiled rules of CAGE Challenge 2: state, chance, reset, step. Knows nothing of workflows or learning."""
 
 from workflow_rl.engine.chance import Chance, Draw, force, sample, seed_one
-from workflow_rl.engine.state import STATE_DTYPE, State, allocate, reset_one
+from workflow_rl.engine.state import State, allocate, reset_one, state_dtype
 from workflow_rl.engine.step import step_one
-from workflow_rl.engine.tables import TABLES_DTYPE, Tables, compile_tables
+from workflow_rl.engine.tables import Tables, compile_tables, tables_dtype
 
 __all__ = [
-    "STATE_DTYPE",
-    "TABLES_DTYPE",
     "Chance",
     "Draw",
     "State",
@@ -18,5 +16,7 @@ __all__ = [
     "reset_one",
     "sample",
     "seed_one",
+    "state_dtype",
     "step_one",
+    "tables_dtype",
 ]

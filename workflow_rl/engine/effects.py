@@ -5,15 +5,16 @@ from __future__ import annotations
 from workflow_rl.engine.bits import has, wide
 from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST
 from workflow_rl.engine.observe import (
     BELIEF_PRIVILEGED,
     BELIEFS_UNKNOWN,
     Records,
     listening_ports,
     no_records,
+    place_of,
     records_on,
     scan_records,
+    word_of,
 )
 from workflow_rl.engine.state import (
     DECOY_ANSWERED,
@@ -43,7 +44,7 @@ def act_blue(s: State, t: Tables, action: int) -> bool:
     s.privileged = (s.privileged & ~restored) | (1 << t.foothold)
     s.malware &= ~restored
     s.restored |= restored
-    s.service_down &= ~(restored >> t.service_host)
+    s.service_down &= ~((restored >> t.service_host) & 1)
 
     decoys = s.decoys[host]
     decoys = 0 if restored else decoys
@@ -52,11 +53,11 @@ def act_blue(s: State, t: Tables, action: int) -> bool:
     placed = 0 if taken else fitting
     s.decoys[host] = decoys | placed
 
-    column = BELIEF_PRIVILEGED << (BITS_PER_HOST * host)
+    i, column = word_of(s, host), BELIEF_PRIVILEGED << place_of(s, host)
     forgotten = column if removed | restored else 0
     doubted = column & BELIEFS_UNKNOWN if removed else 0
-    suspected = s.observation & forgotten
-    s.observation = (s.observation & ~forgotten) | (doubted if suspected else 0)
+    suspected = s.observation[i] & forgotten
+    s.observation[i] = (s.observation[i] & ~forgotten) | (doubted if suspected else 0)
     return placed != 0
 
 
@@ -69,8 +70,8 @@ def reachable(s: State, t: Tables, subnet: int) -> bool:
 
 @compiled
 def sweep(s: State, t: Tables, subnet: int) -> None:
-    """DiscoverRemoteSystems: red learns the addresses of a subnet."""
-    s.red_success = SUCCEEDED if reachable(s, t, subnet) else FAILED
+    """DiscoverRemoteSystems: red learns the addresses of a subnet that it knows."""
+    s.red_success = SUCCEEDED if has(s.subnets, subnet) and reachable(s, t, subnet) else FAILED
     if s.red_success == SUCCEEDED:
         s.addresses |= t.subnet_hosts[subnet]
 
@@ -78,6 +79,10 @@ def sweep(s: State, t: Tables, subnet: int) -> None:
 @compiled
 def scan(s: State, t: Tables, host: int) -> Records:
     """DiscoverNetworkServices: red learns the ports that listen now; out of reach it "succeeds" with nothing."""
+    s.scan_empty = 0
+    if not has(s.addresses, host):
+        s.red_success = FAILED
+        return no_records()
     s.red_success = SUCCEEDED
     s.scan_empty = 0 if reachable(s, t, t.subnet[host]) else 1
     if s.scan_empty:
@@ -91,7 +96,7 @@ def scan(s: State, t: Tables, host: int) -> Records:
 def attack(s: State, t: Tables, host: int, chance: Chance) -> Records:
     """ExploitRemoteService: red chooses an exploit by the ports it *remembers* and tries it on those open *now*."""
     s.red_success = FAILED
-    options = t.options[s.ports[host]]
+    options = t.options[s.ports[host] & (t.options.shape[0] - 1)]
     if options == 0:
         s.exploit_result = NO_OPTION
         return no_records()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from functools import cached_property
 
 RED_AGENTS = ("bline", "meander", "sleep")
@@ -17,7 +18,9 @@ RED_ACTIONS = (
 )
 EXPLOIT_WAYS = ("exploit", "guess")
 DECOY_PREFIX = "Decoy"
-HOSTS = 16  # room for as many in states and tables
+FIRST_PROGRAM, MEANDER, SLEEPER = range(3)  # numbers of red agents; further programs follow
+ANY_HOST, DRAWN_USER, REVEALED = "any", "$user", "$enterprise"  # targets of a program that are not names
+OPTION_PORTS = 12  # the most ports that decide which exploits red has
 BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believes
 
 
@@ -50,11 +53,11 @@ class RecordCounts:
 
 @dataclass(frozen=True)
 class Subnet:
-    """Hosts in the order of a sweep; ``reached_through``: red needs a session in that subnet to get here."""
+    """Hosts in the order of a sweep; ``reached_through``: the subnet or hosts of which red must hold one to enter."""
 
     name: str
     hosts: tuple[str, ...]
-    reached_through: str = ""
+    reached_through: str | tuple[str, ...] = ""
 
 
 @dataclass(frozen=True)
@@ -132,37 +135,43 @@ class Exploit:
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of B_line's program; ``success`` and ``failure`` are the numbers of the next line."""
+    """One line of a program; ``success`` and ``failure`` are the numbers of the next line.
+
+    ``target`` is a subnet (of a sweep), a host, a unit type or ``any`` (a host of it that red knows, drawn once and
+    kept), ``$user`` (drawn once from the program's ``users``) or ``$enterprise`` (the host that ``$user`` reveals).
+    ``redraw`` draws anew each time the line is executed.
+    """
 
     action: str
     target: str
     success: int
     failure: int
     unless_scanned: int = -1
+    redraw: bool = False
 
 
 @dataclass(frozen=True)
-class BLine:
-    """The agent that goes straight to the operational server."""
+class Program:
+    """A red agent that executes one line per step; CybORG's B_line is one."""
 
-    users: tuple[str, ...]
     program: tuple[ProgramLine, ...]
+    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Meander:
-    """The agent that attacks every host it discovers."""
+    """The agent that attacks every host it discovers; ``retakes``: subnets or lists of hosts."""
 
-    retakes: tuple[str, ...]
+    retakes: tuple[str | tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class Red:
-    """Red's first session and the data of its agents."""
+    """Red's first session and its agents: each ``[red.NAME]`` of a file other than Meander is a program."""
 
     foothold: str
-    bline: BLine
-    meander: Meander
+    programs: dict[str, Program] = field(default_factory=dict)
+    meander: Meander = Meander()
 
 
 @dataclass(frozen=True)
@@ -222,11 +231,41 @@ class Network:
         return tuple(subnet.name for subnet in self.subnets)
 
     @cached_property
+    def digest(self) -> str:
+        """16 hexadecimal digits that differ between networks."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
+    @cached_property
+    def red_agents(self) -> tuple[str, ...]:
+        """Names of the red agents; ``bline`` is the first program of CAGE Challenge 2."""
+        programs = tuple(self.red.programs)
+        return (*programs[:1], *RED_AGENTS[MEANDER:], *programs[1:])
+
+    def red_number(self, red_agent: str) -> int:
+        """Number of a red agent in states."""
+        if red_agent in RED_AGENTS[MEANDER:]:
+            return RED_AGENTS.index(red_agent)
+        place = list(self.red.programs).index(red_agent)
+        return place + SLEEPER if place else FIRST_PROGRAM
+
+    def drawn_targets(self, program: Program) -> tuple[str, ...]:
+        """Targets of a program that are drawn, in the order of their first use."""
+        untargeted = ("DiscoverRemoteSystems", "Sleep")
+        aimed = dict.fromkeys(line.target for line in program.program if line.action not in untargeted)
+        return tuple(target for target in aimed if target not in (REVEALED, *self.host_names))
+
+    def hosts_of(self, group: str | tuple[str, ...]) -> tuple[str, ...]:
+        """The hosts of a subnet, or those listed."""
+        return self.subnets[self.subnet_names.index(group)].hosts if isinstance(group, str) else group
+
+    @cached_property
     def ports(self) -> tuple[int, ...]:
-        """Every port that a service, a decoy or an exploit uses, ascending."""
+        """Every port that a service, a decoy or an exploit uses, ascending; of many, first those that exploits need."""
         listening = {port for host in self.hosts for service in host.services for port in service.ports}
         listening |= {port for decoy in self.decoys for port in (decoy.opens, decoy.needs_free)}
-        return tuple(sorted(listening | {port for e in self.exploits for port in (e.port, *e.and_one_of)}))
+        needed = {port for e in self.exploits for port in (e.port, *e.and_one_of)}
+        many = len(listening | needed) > OPTION_PORTS
+        return tuple(sorted(listening | needed, key=lambda port: (many and port not in needed, port)))
 
     @cached_property
     def n_bits(self) -> int:

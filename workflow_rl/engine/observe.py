@@ -16,14 +16,15 @@ import numpy as np
 
 from workflow_rl.engine.bits import count, lowest, wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST, HOSTS
-from workflow_rl.engine.state import NOBODY, State
+from workflow_rl.engine.network import BITS_PER_HOST
+from workflow_rl.engine.state import HOSTS_PER_WORD, NOBODY, State
 from workflow_rl.engine.tables import Tables
 
 ACTIVITY_NONE, ACTIVITY_SCAN, ACTIVITY_EXPLOIT = 0b00, 0b01, 0b11  # the first of the two bits is the low one
 BELIEF_NO, BELIEF_UNKNOWN, BELIEF_USER, BELIEF_PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
-BELIEFS = sum(BELIEF_PRIVILEGED << (BITS_PER_HOST * host) for host in range(HOSTS - 1))
-BELIEFS_UNKNOWN = sum(BELIEF_UNKNOWN << (BITS_PER_HOST * host) for host in range(HOSTS - 1))
+# the same for all hosts of a word, the sign bit included
+BELIEFS = sum(BELIEF_PRIVILEGED << (BITS_PER_HOST * host) for host in range(HOSTS_PER_WORD)) - (1 << 64)
+BELIEFS_UNKNOWN = sum(BELIEF_UNKNOWN << (BITS_PER_HOST * host) for host in range(HOSTS_PER_WORD))
 MANY = 3  # records or ports that make a pattern
 
 
@@ -73,35 +74,58 @@ def judge(number: int, different_ports: int, shell: int, decoy_placed: bool) -> 
 
 
 @compiled
-def believe(observation: int, host: int, belief: int) -> int:
-    """``observation`` with the remembered column of ``host`` set to ``belief``."""
-    at = BITS_PER_HOST * host
-    return (observation & ~(BELIEF_PRIVILEGED << at)) | (belief << at)
+def word_of(s: State, host: int) -> int:
+    """Which word of the observation holds the bits of ``host``."""
+    return host // HOSTS_PER_WORD if s.observation.shape[0] > 1 else 0
 
 
 @compiled
-def show(observation: int, records: Records, decoy_host: int) -> int:
+def place_of(s: State, host: int) -> int:
+    """Where in its word the bits of ``host`` begin."""
+    return BITS_PER_HOST * (host % HOSTS_PER_WORD if s.observation.shape[0] > 1 else host)
+
+
+@compiled
+def believe(s: State, host: int, belief: int) -> None:
+    """Sets the remembered column of ``host`` to ``belief``."""
+    i, at = word_of(s, host), place_of(s, host)
+    s.observation[i] = (s.observation[i] & ~(BELIEF_PRIVILEGED << at)) | (belief << at)
+
+
+@compiled
+def show(s: State, records: Records, decoy_host: int) -> None:
     """Adds the activity that ``records`` reveal; an Exploit is remembered as User."""
     if records.host == NOBODY:
-        return observation
+        return
     activity = judge(records.number, count(records.ports) + records.shell, records.shell, records.host == decoy_host)
     if activity == ACTIVITY_EXPLOIT:
-        observation = believe(observation, records.host, BELIEF_USER)
-    return observation | (activity << (BITS_PER_HOST * records.host))
+        believe(s, records.host, BELIEF_USER)
+    s.observation[word_of(s, records.host)] |= activity << place_of(s, records.host)
 
 
 @compiled
-def show_both(observation: int, green: Records, red: Records, decoy_host: int) -> int:
+def show_both(s: State, green: Records, red: Records, decoy_host: int) -> None:
     """Records of green and red on one host in one step are judged together."""
     if green.host == red.host and green.host != NOBODY:
-        together = Records(red.host, green.number + red.number, green.ports | red.ports, red.shell)
-        return show(observation, together, decoy_host)
-    return show(show(observation, green, decoy_host), red, decoy_host)
+        show(s, Records(red.host, green.number + red.number, green.ports | red.ports, red.shell), decoy_host)
+    else:
+        show(s, green, decoy_host)
+        show(s, red, decoy_host)
 
 
 @compiled
-def unpack(mask: int, out: np.ndarray) -> None:
-    """Writes the bits of a packed observation or of a set as zeros and ones, lowest first."""
+def unpack(words: np.ndarray, out: np.ndarray) -> None:
+    """Writes the bits of a packed observation as zeros and ones, lowest first."""
+    for i in range(words.shape[0]):
+        mask = words[i]
+        first = 64 * i
+        for bit in range(min(64, out.shape[0] - first)):
+            out[first + bit] = (mask >> bit) & 1
+
+
+@compiled
+def unpack_set(mask: int, out: np.ndarray) -> None:
+    """Writes the members of a set as ones, the others as zeros."""
     for bit in range(out.shape[0]):
         out[bit] = (mask >> bit) & 1
 
@@ -116,12 +140,12 @@ def levels(s: State, out: np.ndarray) -> None:
 
 @compiled
 def all_levels(states: np.ndarray, out: np.ndarray) -> None:
-    """The same for all environments; (n_envs, HOSTS)."""
+    """The same for all environments; (n_envs, n_hosts)."""
     for i in range(states.shape[0]):
         levels(states[i], out[i])
 
 
 @compiled
 def revealed_host(t: Tables, user: int) -> int:
-    """The host that B_line goes to from its user host."""
+    """The host that a program goes to from its user host."""
     return NOBODY if user == NOBODY else lowest(t.reveals[user])

@@ -1,22 +1,22 @@
-"""How B_line, Meander and green choose, from the state and chance. Each writes ``red_action`` and ``red_target``."""
+"""How programs (such as B_line), Meander and green choose; red writes ``red_action`` and ``red_target``."""
 
 from __future__ import annotations
 
-from workflow_rl.engine.bits import has, lowest
+from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.chance import GREEN_SLEEPS, Chance, pick_green, pick_member
 from workflow_rl.engine.compiled import compiled
+from workflow_rl.engine.network import MEANDER, SLEEPER
 from workflow_rl.engine.observe import Records, no_records, revealed_host, scan_records
-from workflow_rl.engine.state import BLINE, FAILED, MEANDER, NOBODY, SUCCEEDED, State
+from workflow_rl.engine.state import FAILED, NOBODY, SUCCEEDED, State
 from workflow_rl.engine.tables import (
+    DRAWN,
     ESCALATE,
     EXPLOIT,
     IMPACT,
     RED_SLEEP,
+    REVEALED_BY,
     SCAN,
-    SUBNETS,
     SWEEP,
-    TARGET_ENTERPRISE,
-    TARGET_USER,
     Tables,
 )
 
@@ -25,33 +25,43 @@ from workflow_rl.engine.tables import (
 def choose_red(s: State, t: Tables, chance: Chance) -> None:
     """Sets red's action and target of this step."""
     s.candidates = 0
-    if s.red == BLINE:
-        choose_bline(s, t, chance)
-    elif s.red == MEANDER:
+    if s.red == MEANDER:
         choose_meander(s, t, chance)
-    else:
+    elif s.red == SLEEPER:
         s.red_action, s.red_target = RED_SLEEP, NOBODY
+    else:
+        follow_program(s, t, chance)
 
 
 @compiled
-def choose_bline(s: State, t: Tables, chance: Chance) -> None:
+def follow_program(s: State, t: Tables, chance: Chance) -> None:
     """Advances the line counter by the last result and executes that line of the program."""
     line = t.line_success[s.line] if s.red_success == SUCCEEDED else t.line_failure[s.line]
-    if t.line_unless_scanned[line] >= 0 and s.scan_empty and not has(s.lines_done, line):
+    line = line if s.lines_done else s.line
+    if t.line_unless_scanned[line] >= 0 and s.scan_empty and s.lines_done & t.line_bit[line] == 0:
         line = t.line_unless_scanned[line]
     s.line = line
-    s.lines_done |= 1 << line
-    s.red_action = t.line_action[line]
-    target = t.line_target[line]
-    if target == TARGET_USER:
-        if s.user == NOBODY:
-            s.candidates = t.bline_users
-            s.user = pick_member(s, t.bline_users, chance.pick)
-        s.red_target = s.user
-    elif target == TARGET_ENTERPRISE:
-        s.red_target = revealed_host(t, s.user)
-    else:
-        s.red_target = target
+    s.lines_done |= t.line_bit[line]
+    action, target = wide(t.line_action[line]), wide(t.line_target[line])
+    if target < 0:
+        target = drawn_target(s, t, wide(line), target, chance)
+    idle = target == NOBODY or action == RED_SLEEP
+    s.red_action = RED_SLEEP if idle else action
+    s.red_target = NOBODY if idle else target
+
+
+@compiled
+def drawn_target(s: State, t: Tables, line: int, target: int, chance: Chance) -> int:
+    """The host that the program has drawn, draws now, or that a drawn one reveals; NOBODY if red knows none."""
+    if target <= REVEALED_BY:
+        return revealed_host(t, s.picked[REVEALED_BY - target])
+    draw = DRAWN - target
+    if s.picked[draw] == NOBODY or t.line_redraws[line]:
+        s.candidates = t.line_from[line] & (s.addresses if t.line_known[line] else -1)
+        if s.candidates == 0:
+            return NOBODY
+        s.picked[draw] = pick_member(s, s.candidates, chance.pick)
+    return wide(s.picked[draw])
 
 
 @compiled
@@ -97,7 +107,7 @@ def digest_meander(s: State, t: Tables) -> None:
         s.mapped |= target
     elif s.red_action == EXPLOIT and s.red_success == FAILED:
         s.exploited &= ~target
-        for i in range(SUBNETS):
+        for i in range(t.retakes.shape[0]):
             lost = s.escalated & t.retakes[i]
             if lost:
                 s.escalated &= ~lost

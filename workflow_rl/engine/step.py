@@ -17,6 +17,7 @@ from workflow_rl.engine.observe import (
     no_records,
     show_both,
     unpack,
+    unpack_set,
 )
 from workflow_rl.engine.opponents import choose_red, green_acts
 from workflow_rl.engine.state import NO_EXPLOIT, NO_RESULT, NOBODY, UNKNOWN, State, compromised_hosts, reset_one
@@ -39,7 +40,8 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
         The reward in tenths, zero or negative.
     """
     host = wide(t.action_host[action])
-    s.observation &= BELIEFS
+    for i in range(s.observation.shape[0]):
+        s.observation[i] &= BELIEFS
     s.irregular = 0
     held = compromised_hosts(s, t)
     decoy_host = host if act_blue(s, t, action) else NOBODY
@@ -50,9 +52,9 @@ def step_one(s: State, t: Tables, action: int, chance: Chance) -> int:
     choose_red(s, t, chance)
     red = act_red(s, t, chance)
 
-    s.observation = show_both(s.observation, green, red, decoy_host)
+    show_both(s, green, red, decoy_host)
     if found_malware:
-        s.observation = believe(s.observation, host, BELIEF_PRIVILEGED)
+        believe(s, host, BELIEF_PRIVILEGED)
     s.step += 1
     return -(price(s, t) + (t.price_restore if t.restores[action] else 0))
 
@@ -80,8 +82,10 @@ def act_red(s: State, t: Tables, chance: Chance) -> Records:
 @compiled
 def price(s: State, t: Tables) -> int:
     """What the state costs per step, in tenths."""
-    held = t.price_low[s.privileged & 255] + t.price_high[s.privileged >> 8]
-    return held + (t.price_service_down if s.service_down else 0)
+    held = t.price_service_down if s.service_down else 0
+    for number in range(t.prices.shape[0]):
+        held += t.prices[number, (s.privileged >> (8 * number)) & 255]
+    return held
 
 
 @compiled
@@ -132,8 +136,8 @@ def step_envs_with(
     """Plays one step of every environment with given draws; no end of episode, no reset.
 
     Args:
-        states: (n_envs,) of STATE_DTYPE, changed in place.
-        tables: (1,) of TABLES_DTYPE.
+        states: (n_envs,) states, changed in place.
+        tables: (1,).
         actions: (n_envs,) int64.
         draws: (n_envs, 4) int64, columns as in :class:`~workflow_rl.engine.chance.Draw`.
         rewards: (n_envs,) float64, written.
@@ -166,8 +170,8 @@ def step_envs(
 
     Written are ``observations`` (n_envs, 4 * n_hosts) float32, ``rewards`` (n_envs,) float64, ``truncated`` (n_envs,)
     bool: the episode ended with this step, and its last observation in ``final_observations``. Written unless None are
-    ``compromised_before`` (n_envs, HOSTS) bool: hosts compromised before the step; ``red_level`` (n_envs, HOSTS) int8:
-    0 none, 1 user, 2 privileged, after the step and before a reset; ``repaired`` (n_envs,) int16: the hosts that blue's
+    ``compromised_before`` (n_envs, room) bool: hosts compromised before the step; ``red_level`` (n_envs, room) int8: 0
+    none, 1 user, 2 privileged, after the step and before a reset; ``repaired`` (n_envs,): the set of hosts that blue's
     action freed of red.
 
     Returns the number of episodes that ended, or ``-1 - i``, with nothing played, if action i does not exist.
@@ -180,7 +184,7 @@ def step_envs(
     for i in range(states.shape[0]):
         s = states[i]
         if compromised_before is not None:
-            unpack(compromised_hosts(s, t), compromised_before[i])
+            unpack_set(compromised_hosts(s, t), compromised_before[i])
         rewards[i] = step_one(s, t, actions[i], sample(s)) / 10.0
         if red_level is not None:
             levels(s, red_level[i])

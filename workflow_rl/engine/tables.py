@@ -7,89 +7,107 @@ Sets of hosts, subnets, ports, decoys and exploits are bit masks; an index is th
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from workflow_rl.engine.network import DECOY_PREFIX, HOSTS, RED_ACTIONS, Network
+from workflow_rl.engine.network import (
+    ANY_HOST,
+    DECOY_PREFIX,
+    DRAWN_USER,
+    OPTION_PORTS,
+    RED_ACTIONS,
+    REVEALED,
+    Network,
+    Program,
+)
+from workflow_rl.engine.state import SMALL, Room, room_for
 from workflow_rl.errors import check_choice
 
 Tables: TypeAlias = Any
-"""A record of :data:`TABLES_DTYPE`, as Numba sees it."""
+"""A record of :func:`tables_dtype`, as Numba sees it."""
 
 # What a host's service does to an exploit, what red does: plain integers for compiled code.
 NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
-TARGET_USER, TARGET_ENTERPRISE = -1, -2
+DRAWN, REVEALED_BY = -1, -9  # target of a line: minus the number of the draw, whose host is it or reveals it
 DRAW_RANGE = 1 << 32
 
+EXPLOITS, AGENTS, BYTE = 8, 40, 256
 
-SUBNETS, EXPLOITS, LINES = 8, 8, 16
 
-# Signed throughout: Numba would turn a mixture of signed and unsigned numbers into floats.
-TABLES_DTYPE = np.dtype(
-    [
-        ("n_hosts", np.int64),
-        ("n_actions", np.int64),
-        # blue, by action
-        ("action_host", np.int8, 256),
-        ("removes", np.int16, 256),  # the host, as a set, of a Remove; likewise Restore and Analyse
-        ("restores", np.int16, 256),
-        ("analyses", np.int16, 256),
-        ("places", np.int16, 256),  # the decoy, as a set
-        ("needs_free", np.int16, 256),  # the port, as a set, that this decoy needs
-        # hosts
-        ("genuine_ports", np.int16, HOSTS),
-        ("genuine_sockets", np.int8, HOSTS),
-        ("subnet", np.int8, HOSTS),
-        ("reveals", np.int16, HOSTS),
-        ("decoys_for_os", np.int16, HOSTS),
-        ("foothold", np.int64),
-        ("service_host", np.int64),
-        # prices in tenths: of the set of privileged hosts, by its low and its high byte
-        ("price_low", np.int32, 256),
-        ("price_high", np.int32, 256),
-        ("price_restore", np.int64),
-        ("price_service_down", np.int64),
-        # subnets
-        ("subnet_hosts", np.int16, SUBNETS),
-        ("gateways", np.int16, SUBNETS),
-        # decoys
-        ("decoy_ports", np.int16, 256),
-        # exploits, highest weight first
-        ("options", np.int16, 4096),
-        ("exploit_port", np.int16, EXPLOITS),
-        ("guesses", np.int8, EXPLOITS),
-        ("answered_by", np.int16, EXPLOITS),
-        ("broken_by_restore", np.int8, EXPLOITS),
-        ("outcome", np.int8, (HOSTS, EXPLOITS)),
-        ("records_refused", np.int64),
-        ("records_accepted", np.int64),
-        ("records_decoy", np.int64),
-        ("records_exploit", np.int64),
-        # chance
-        ("best_exploit", np.int64),
-        ("detected", np.int64),
-        ("green_sleeps", np.int64),
-        ("green_hosts", np.int16),
-        # red agents
-        ("scan_forgets", np.int8),
-        ("bline_users", np.int16),
-        ("line_action", np.int8, LINES),
-        ("line_target", np.int8, LINES),
-        ("line_success", np.int8, LINES),
-        ("line_failure", np.int8, LINES),
-        ("line_unless_scanned", np.int8, LINES),
-        ("retakes", np.int16, SUBNETS),
-    ],
-    align=True,
-)
+@cache
+def tables_dtype(room: Room = SMALL) -> np.dtype:
+    """The record of all tables. Signed throughout: Numba would turn a mixture of signed and unsigned into floats."""
+    hosts, ports = room.of_hosts, room.of_ports
+    target = np.int8 if room is SMALL else np.int16
+    return np.dtype(
+        [
+            ("n_hosts", np.int64),
+            ("n_actions", np.int64),
+            # blue, by action
+            ("action_host", np.int8, room.actions),
+            ("removes", hosts, room.actions),  # the host, as a set, of a Remove; likewise Restore and Analyse
+            ("restores", hosts, room.actions),
+            ("analyses", hosts, room.actions),
+            ("places", np.int16, room.actions),  # the decoy, as a set
+            ("needs_free", ports, room.actions),  # the port, as a set, that this decoy needs
+            # hosts
+            ("genuine_ports", ports, room.hosts),
+            ("genuine_sockets", np.int8, room.hosts),
+            ("subnet", np.int8, room.hosts),
+            ("reveals", hosts, room.hosts),
+            ("decoys_for_os", np.int16, room.hosts),
+            ("foothold", np.int64),
+            ("service_host", np.int64),
+            # prices in tenths: of the set of privileged hosts, byte by byte
+            ("prices", np.int32, (room.hosts // 8, BYTE)),
+            ("price_restore", np.int64),
+            ("price_service_down", np.int64),
+            # subnets
+            ("subnet_hosts", hosts, room.subnets),
+            ("gateways", hosts, room.subnets),
+            # decoys
+            ("decoy_ports", ports, BYTE),
+            # exploits, highest weight first
+            ("options", np.int16, 1 << OPTION_PORTS),
+            ("exploit_port", ports, EXPLOITS),
+            ("guesses", np.int8, EXPLOITS),
+            ("answered_by", np.int16, EXPLOITS),
+            ("broken_by_restore", np.int8, EXPLOITS),
+            ("outcome", np.int8, (room.hosts, EXPLOITS)),
+            ("records_refused", np.int64),
+            ("records_accepted", np.int64),
+            ("records_decoy", np.int64),
+            ("records_exploit", np.int64),
+            # chance
+            ("best_exploit", np.int64),
+            ("detected", np.int64),
+            ("green_sleeps", np.int64),
+            ("green_hosts", hosts),
+            # red agents; lines are counted over all programs
+            ("scan_forgets", np.int8),
+            ("first_line", target, AGENTS),  # by the number of the agent
+            ("line_action", np.int8, room.lines),
+            ("line_target", np.int8, room.lines),  # below 0: a draw
+            ("line_from", hosts, room.lines),  # hosts from which the target is drawn
+            ("line_known", np.int8, room.lines),  # only from those that red knows
+            ("line_redraws", np.int8, room.lines),
+            ("line_bit", room.of_lines, room.lines),  # the line as a set, counted within its program
+            ("line_success", target, room.lines),
+            ("line_failure", target, room.lines),
+            ("line_unless_scanned", target, room.lines),
+            ("retakes", hosts, room.subnets),
+        ],
+        align=True,
+    )
 
 
 def compile_tables(network: Network, edition: str = "current") -> np.ndarray:
-    """Returns the tables of one edition, an array of one :data:`TABLES_DTYPE` record."""
+    """Returns the tables of one edition, an array of one record."""
     rules = network.editions[check_choice("edition", edition, network.editions)]
-    tables = np.zeros(1, TABLES_DTYPE)
+    tables = np.zeros(1, tables_dtype(room_for(network)))
     row = tables[0]
     row["n_hosts"], row["n_actions"] = len(network.hosts), network.n_actions
     _fill_actions(row, network)
@@ -145,16 +163,15 @@ def _fill_hosts(row: Any, network: Network) -> None:
         row["subnet_hosts"][i] = _mask(hosts.index(name) for name in subnet.hosts)
     for i, subnet in enumerate(network.subnets):
         if subnet.reached_through:
-            row["gateways"][i] = row["subnet_hosts"][network.subnet_names.index(subnet.reached_through)]
+            row["gateways"][i] = _mask(hosts.index(name) for name in network.hosts_of(subnet.reached_through))
 
 
 def _fill_prices(row: Any, network: Network) -> None:
-    prices = np.zeros(HOSTS, np.int64)
+    prices = np.zeros(row["prices"].shape[0] * 8, np.int64)
     prices[: len(network.hosts)] = [round(host.value * 10) for host in network.hosts]
-    for byte in range(256):
-        members = np.array([(byte >> bit) & 1 for bit in range(8)])
-        row["price_low"][byte] = members @ prices[:8]
-        row["price_high"][byte] = members @ prices[8:]
+    members = np.arange(BYTE)[:, None] >> np.arange(8) & 1
+    for number in range(row["prices"].shape[0]):
+        row["prices"][number] = members @ prices[8 * number : 8 * number + 8]
     row["price_restore"] = round(network.reward.restore * 10)
     row["price_service_down"] = round(network.reward.service_down * 10)
 
@@ -180,8 +197,9 @@ def _fill_exploits(row: Any, network: Network) -> None:
             for service in host.services:
                 if service.type == exploit.type and exploit.port in service.ports:
                     row["outcome"][h, e] = _outcome(network, exploit.by, host.guessable, service.account)
-    remembered = np.arange(1 << len(network.ports))
-    known = {port: (remembered >> bit & 1).astype(bool) for bit, port in enumerate(network.ports)}
+    deciding = network.ports[:OPTION_PORTS]
+    remembered = np.arange(1 << len(deciding))
+    known = {port: (remembered >> bit & 1).astype(bool) for bit, port in enumerate(deciding)}
     for e, exploit in enumerate(network.exploits):
         possible = known[exploit.port]
         if exploit.and_one_of:
@@ -202,20 +220,48 @@ def _fill_red_and_green(row: Any, network: Network) -> None:
     for name in ("best_exploit", "detected", "green_sleeps"):
         row[name] = round(getattr(network.chance, name) * DRAW_RANGE)
     row["green_hosts"] = _mask(hosts.index(name) for name in network.green.scans)
-    row["bline_users"] = _mask(hosts.index(name) for name in network.red.bline.users)
-    for i, line in enumerate(network.red.bline.program):
-        places = network.subnet_names if line.action == "DiscoverRemoteSystems" else hosts
-        targets = {"$user": TARGET_USER, "$enterprise": TARGET_ENTERPRISE}
+    first = 0
+    for name, program in network.red.programs.items():
+        row["first_line"][network.red_number(name)] = first
+        _fill_program(row, network, program, first)
+        first += len(program.program)
+    for i, group in enumerate(network.red.meander.retakes):
+        row["retakes"][i] = _mask(hosts.index(name) for name in network.hosts_of(group))
+
+
+def _fill_program(row: Any, network: Network, program: Program, first: int) -> None:
+    drawn = network.drawn_targets(program)
+    for number, line in enumerate(program.program):
+        i = first + number
         row["line_action"][i] = RED_ACTIONS.index(line.action)
-        row["line_target"][i] = targets[line.target] if line.target in targets else places.index(line.target)
-        row["line_success"][i], row["line_failure"][i] = line.success, line.failure
-        row["line_unless_scanned"][i] = line.unless_scanned
-    for i, name in enumerate(network.red.meander.retakes):
-        row["retakes"][i] = row["subnet_hosts"][network.subnet_names.index(name)]
+        row["line_bit"][i] = np.array(1 << number).astype(row["line_bit"].dtype)
+        row["line_success"][i], row["line_failure"][i] = first + line.success, first + line.failure
+        row["line_unless_scanned"][i] = first + line.unless_scanned if line.unless_scanned >= 0 else -1
+        row["line_redraws"][i] = line.redraw
+        if line.target in drawn:
+            row["line_target"][i] = DRAWN - drawn.index(line.target)
+            row["line_from"][i] = _candidates(network, program, line.target)
+            row["line_known"][i] = line.target != DRAWN_USER
+        elif line.target == REVEALED:
+            row["line_target"][i] = REVEALED_BY - drawn.index(DRAWN_USER)
+        elif line.target:
+            places = network.subnet_names if line.action == "DiscoverRemoteSystems" else network.host_names
+            row["line_target"][i] = places.index(line.target)
+
+
+def _candidates(network: Network, program: Program, target: str) -> int:
+    """Hosts from which a target is drawn."""
+    if target == DRAWN_USER:
+        return _mask(network.host_names.index(name) for name in program.users)
+    return _mask(
+        i
+        for i, host in enumerate(network.hosts)
+        if host.name != network.red.foothold and target in (ANY_HOST, host.unit_type)
+    )
 
 
 def _mask(members: Iterable[int]) -> int:
     mask = 0
     for member in members:
         mask |= 1 << member
-    return mask
+    return mask - (1 << 64) if mask >> 63 else mask  # the sign of a set of 64

@@ -7,24 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network import Network
 from workflow_rl.errors import UserError, check_choice
 
 OPTIONS = ("red_agent", "takeover")  # options of a reset
 
 
-def parse_red_agents(red_agent: str | Sequence[str]) -> tuple[str, ...]:
-    """Red agents from a comma-separated list or a sequence of names.
+def parse_red_agents(red_agent: str | Sequence[str], network: Network) -> tuple[str, ...]:
+    """Red agents of the network from a comma-separated list or a sequence of names.
 
-    >>> parse_red_agents("bline,meander")
+    >>> from workflow_rl.engine.network_file import load_network
+    >>> parse_red_agents("bline,meander", load_network())
     ('bline', 'meander')
     """
+    known = network.red_agents
     if not isinstance(red_agent, (str, list, tuple)):
-        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(RED_AGENTS)}.")
+        raise UserError(f"red agents must be names, not {red_agent!r}; allowed: {', '.join(known)}.")
     names = [name.strip() for name in red_agent.split(",")] if isinstance(red_agent, str) else list(red_agent)
     if not names:
-        raise UserError(f"no red agent given; allowed: {', '.join(RED_AGENTS)}, or a comma-separated list of them.")
-    return tuple(check_choice("red agent", name, RED_AGENTS) for name in names)
+        raise UserError(f"no red agent given; allowed: {', '.join(known)}, or a comma-separated list of them.")
+    return tuple(check_choice("red agent", name, known) for name in names)
+
+
+def pack_observations(observations: np.ndarray) -> np.ndarray:
+    """Observations (n, n_bits) of zeros and ones as 64-bit words, number k in bit k of word 0; (n, n_words) int64."""
+    n, n_bits = observations.shape
+    words = np.zeros((n, -(-n_bits // 64)), np.int64)
+    for first in range(0, n_bits, 64):
+        part = observations[:, first : first + 64].astype(np.int64)
+        words[:, first // 64] = (part << np.arange(part.shape[1])).sum(axis=1)
+    return words
 
 
 def check_options(options: dict[str, Any], allowed: tuple[str, ...]) -> None:

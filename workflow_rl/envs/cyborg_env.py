@@ -88,7 +88,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
 
     @red_agent.setter
     def red_agent(self, red_agent: str | Sequence[str]) -> None:
-        names = parse_red_agents(red_agent)
+        names = parse_red_agents(red_agent, self.network)
         if len(names) > 1:
             raise UserError(f"{len(names)} red agents were given for 1 environments.")
         self._next_red = names[0]

@@ -19,12 +19,14 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workflow_rl.config import MOST_PROCESSES
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.checks import (
     OPTIONS,
     check_actions,
     check_options,
     check_reset_mask,
     check_seed,
+    pack_observations,
     parse_red_agents,
     positive_int,
     seeds_of,
@@ -67,9 +69,10 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         **options: Any,
     ) -> None:
         self.num_envs = positive_int("number of environments", num_envs, MOST_PROCESSES)
+        self.network = as_network(options.get("network", CAGE2))
         kinds = list(zip(self._spread(red_agent), self._takeovers(takeover), strict=True))
         first = CyborgEnv(kinds[0][0], **options)  # checks the options, and imports CybORG before the processes fork
-        self.network, self.max_steps = first.network, first.max_steps
+        self.max_steps = first.max_steps
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
         makers = [
             partial(in_own_process, os.getpid(), partial(CyborgEnv, red, takeover=after, **options))
@@ -81,12 +84,11 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             self.envs = start_processes(makers)
             self._finalizer = weakref.finalize(self, end_processes, self.envs)
         self.observation_space, self.action_space = self.envs.observation_space, self.envs.action_space
-        self._bits = np.arange(4 * len(self.network.hosts))
         self._started = np.zeros(self.num_envs, bool)
-        self.observations = np.zeros((self.num_envs, len(self._bits)), np.float32)
+        self.observations = np.zeros((self.num_envs, self.network.n_bits), np.float32)
 
     def _spread(self, red_agent: str | Sequence[str]) -> list[str]:
-        names = parse_red_agents(red_agent)
+        names = parse_red_agents(red_agent, self.network)
         if len(names) > self.num_envs:
             raise UserError(f"{len(names)} red agents were given for {self.num_envs} environments.")
         return [names[i % len(names)] for i in range(self.num_envs)]
@@ -96,9 +98,8 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @property
     def packed_observations(self) -> np.ndarray:
-        """The current observations as 64-bit words, number k in bit k; shape (num_envs,)."""
-        packed: np.ndarray = (self.observations.astype(np.int64) << self._bits).sum(axis=1)
-        return packed
+        """The current observations as 64-bit words; (num_envs, n_words), as in CageVectorEnv."""
+        return pack_observations(self.observations)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None

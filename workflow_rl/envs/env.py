@@ -124,11 +124,11 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @property
     def packed_observations(self) -> np.ndarray:
-        """The current observations as 64-bit words, number k in bit k; (num_envs,)."""
+        """The current observations as 64-bit words, number k in bit k of word 0, and so on; (num_envs, n_words)."""
         return self.game.states["observation"].copy()
 
     def snapshot(self) -> np.ndarray:
-        """A copy of the true states, an array of :data:`workflow_rl.engine.STATE_DTYPE`; shape (num_envs,)."""
+        """A copy of the true states, an array of :func:`workflow_rl.engine.state_dtype`; shape (num_envs,)."""
         return self.game.states.copy()
 
     def state_arrays(self) -> dict[str, np.ndarray]:
@@ -188,8 +188,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return self._with_masks(infos, self._all) | self._with_masks(final_infos, ended.copy())
 
     def _observations(self) -> np.ndarray:
-        bits = np.arange(self.game.n_bits)
-        return (self.packed_observations[:, None] >> bits & 1).astype(np.float32)
+        return self.game.observations()
 
     @staticmethod
     def _with_masks(infos: Infos, present: np.ndarray) -> Infos:
@@ -228,7 +227,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
         return self.game.network
 
     def snapshot(self) -> np.ndarray:
-        """A copy of the true state, an array of :data:`workflow_rl.engine.STATE_DTYPE`; shape (1,)."""
+        """A copy of the true state, an array of :func:`workflow_rl.engine.state_dtype`; shape (1,)."""
         return self.game.states.copy()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, Infos]:
@@ -241,9 +240,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
             seeds = self.np_random.integers(2**63, size=1).astype(np.uint64)
         game.reset(seeds, np.ones(1, bool), dict(options or {}))
         self._ended = False
-        packed = int(game.states["observation"][0])
-        observation = (packed >> np.arange(game.n_bits) & 1).astype(np.float32)
-        return observation, _first(game.start_infos(np.zeros(1, int)))
+        return game.observations()[0], _first(game.start_infos(np.zeros(1, int)))
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, Infos]:
         """Plays one step."""

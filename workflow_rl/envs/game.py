@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine.network import GREEN_AGENTS, HOSTS, RED_AGENTS, Network
+from workflow_rl.engine.network import GREEN_AGENTS, Network
 from workflow_rl.engine.network_file import as_network
 from workflow_rl.engine.observe import all_levels
-from workflow_rl.engine.state import allocate
+from workflow_rl.engine.state import allocate, room_for
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.checks import OPTIONS, check_options, parse_red_agents, positive_int
@@ -48,19 +48,20 @@ class Game:
         self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
         self.network = as_network(network)
         self.tables = compile_tables(self.network, edition)
-        self.states = allocate(self.n_envs)
+        self.states = allocate(self.n_envs, room_for(self.network))
         self.takeovers = takeover_rows(takeover, self.n_envs)  # (n_envs, 3), see begin_one
         self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
         self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
         self.n_hosts, self.n_actions = len(self.network.hosts), self.network.n_actions
         self.n_bits = self.network.n_bits
+        self.room = self.states["decoys"].shape[1]
         self.started = np.zeros(self.n_envs, bool)
         self.fixed_unit_type = fixed_unit_types(self.network)
         self.final_observations = np.zeros((self.n_envs, self.n_bits), np.float32)
 
     def set_red_agents(self, red_agent: str | Sequence[str], chosen: np.ndarray) -> None:
         """Assigns red agent i, modulo their number, to environment i if it is ``chosen``."""
-        codes = [RED_AGENTS.index(name) for name in parse_red_agents(red_agent)]
+        codes = [self.network.red_number(name) for name in parse_red_agents(red_agent, self.network)]
         if len(codes) > self.n_envs:
             raise UserError(f"{len(codes)} red agents were given for {self.n_envs} environments.")
         self.states["red"][chosen] = np.resize(codes, self.n_envs)[chosen]
@@ -81,8 +82,8 @@ class Game:
     def step(self, actions: np.ndarray, autoreset: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, Infos]:
         """Plays one step; returns observations, rewards, truncated, the number of ended episodes, and infos."""
         out = observations, rewards, truncated, _ = self.outputs()
-        before, level = np.empty((self.n_envs, HOSTS), bool), np.empty((self.n_envs, HOSTS), np.int8)
-        repaired = np.empty(self.n_envs, np.int16)
+        before, level = np.empty((self.n_envs, self.room), bool), np.empty((self.n_envs, self.room), np.int8)
+        repaired = np.empty(self.n_envs, self.states["repaired"].dtype)
         played_before = self.takeovers[:, 2].copy()
         ended = step_envs(
             self.states, self.tables, self.takeovers, actions, self.max_steps, autoreset, *out, before, level, repaired
@@ -107,8 +108,14 @@ class Game:
         n = self.n_envs
         return np.empty((n, self.n_bits), np.float32), np.empty(n), np.empty(n, bool), self.final_observations
 
+    def observations(self) -> np.ndarray:
+        """What blue sees now; (n_envs, n_bits) float32."""
+        bits = np.arange(self.n_bits)
+        seen: np.ndarray = self.states["observation"][:, bits >> 6] >> (bits & 63) & 1
+        return seen.astype(np.float32)
+
     def start_infos(self, rows: np.ndarray) -> Infos:
         """Infos at the start of the episodes in the environments ``rows``."""
-        level = np.zeros((len(self.states), HOSTS), np.int8)
+        level = np.zeros((len(self.states), self.room), np.int8)
         all_levels(self.states, level)
         return start_infos(level[rows, : self.n_hosts], self.takeovers[rows, 2])

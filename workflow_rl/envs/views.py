@@ -21,6 +21,8 @@ from workflow_rl.envs.checks import check_actions
 from workflow_rl.envs.memory import MEMORY_DTYPE, WORD
 from workflow_rl.errors import UserError, check_choice
 
+MOST_BESIDE = 52  # bits of an observation that leave room in their word for the number of a workflow
+
 
 @dataclass(frozen=True)
 class View:
@@ -53,8 +55,13 @@ class View:
 
     @property
     def observed(self) -> int:
-        """Number of bits of the environment's own observation, the first word of a key."""
+        """Number of bits of the environment's own observation."""
         return as_network(self.network).n_bits
+
+    @property
+    def first(self) -> int:
+        """Number of these bits in word 0 of a key."""
+        return min(self.observed, WORD)
 
     @property
     def n_bits(self) -> int:
@@ -64,7 +71,18 @@ class View:
     @property
     def n_words(self) -> int:
         """Number of words into which these bits are packed."""
-        return {"plain": 1, "short-memory": memory.SHORT_WORDS, "memory": memory.N_WORDS}[self.observation]
+        words = -(-self.observed // WORD)
+        return {"plain": words, "short-memory": memory.SHORT_WORDS, "memory": memory.N_WORDS}[self.observation]
+
+    @property
+    def order_place(self) -> tuple[int, int]:
+        """Word and bit of a key where the number of the workflow begins: above the observation, or in its own word."""
+        return (0, self.observed) if self.observed <= MOST_BESIDE else (self.n_words, 0)
+
+    @property
+    def key_words(self) -> int:
+        """Number of words of a key."""
+        return max(self.n_words, self.order_place[0] + 1)
 
     @property
     def n_actions(self) -> int:
@@ -80,12 +98,19 @@ class View:
         return f"view {self.observation} with {self.actions} actions"
 
     def keys(self, packed: np.ndarray) -> np.ndarray:
-        """Keys (n_envs, n_words) of the ``packed_observations`` of environments with this view."""
-        if not self.remembers:
-            return packed[:, None]
-        words = np.zeros((len(packed), self.n_words), np.int64)
-        write_all(packed, words)
+        """Keys (n_envs, key_words) of the ``packed_observations`` of environments with this view, for workflow 0."""
+        words = np.zeros((len(packed), self.key_words), np.int64)
+        if self.remembers:
+            write_all(packed, words)
+        else:
+            words[:, : self.n_words] = packed[:, : self.n_words]
         return words
+
+    def add_order(self, keys: np.ndarray, workflows: np.ndarray) -> np.ndarray:
+        """``keys`` of workflow 0, changed to those of the given workflow numbers (n,)."""
+        word, bit = self.order_place
+        keys[:, word] |= workflows.astype(np.int64) << bit
+        return keys
 
 
 PLAIN = View()
@@ -201,7 +226,7 @@ class ViewedEnvs(VectorWrapper):
         mask = (options or {}).get("reset_mask")
         observations, infos = self.envs.reset(seed=seed, options=options)
         chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool)
-        begin_some(self.memories, self.envs.packed_observations, chosen)
+        begin_some(self.memories, self.envs.packed_observations[:, 0], chosen)
         return self._seen(observations), infos
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -216,15 +241,15 @@ class ViewedEnvs(VectorWrapper):
         full = full_actions(self.memories, chosen) if self.view.actions == "host-decoy" else chosen
         observations, rewards, terminated, truncated, infos = self.envs.step(full)
         ended = terminated | truncated
-        packed = self.envs.packed_observations
+        packed = self.envs.packed_observations[:, 0]
         for row in np.flatnonzero(ended):
-            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], 1, self.view.observed)[0, 0]
+            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], View(network=self.network))[0, 0]
         remember_all(self.memories, full, packed)
         if ended.any():
             final = self._seen(observations)
             for row in np.flatnonzero(ended) if self.view.remembers else ():
                 infos["final_obs"][row] = final[row].copy()
-            begin_some(self.memories, self.envs.packed_observations, ended)
+            begin_some(self.memories, self.envs.packed_observations[:, 0], ended)
         return self._seen(observations), rewards, terminated, truncated, infos
 
     def snapshot(self) -> np.ndarray:
@@ -248,21 +273,21 @@ class ViewedEnvs(VectorWrapper):
 
 
 def unpack_words(keys: np.ndarray, view: View) -> np.ndarray:
-    """The bits of keys (n, n_words) as zeros and ones, (n, n_bits) float32."""
-    bits, observed = np.empty((len(keys), view.n_bits), np.float32), view.observed
-    bits[:, :observed] = keys[:, :1] >> np.arange(observed) & 1
-    for number in range(1, keys.shape[1]):
-        first = observed + WORD * (number - 1)
+    """The bits of keys (n, key_words) as zeros and ones, (n, n_bits) float32."""
+    bits = np.empty((len(keys), view.n_bits), np.float32)
+    bits[:, : view.first] = keys[:, :1] >> np.arange(view.first) & 1
+    for number in range(1, view.n_words):
+        first = view.first + WORD * (number - 1)
         width = min(WORD, view.n_bits - first)
         bits[:, first : first + width] = keys[:, number : number + 1] >> np.arange(width) & 1
     return bits
 
 
-def pack_words(bits: np.ndarray, n_words: int, observed: int) -> np.ndarray:
-    """Keys (n, n_words) of bits (n, n_bits), the inverse of :func:`unpack_words`; word 0 has ``observed`` bits."""
-    keys, first = np.zeros((len(bits), n_words), np.int64), 0
-    for number in range(n_words):
-        part = bits[:, first : first + (WORD if number else observed)].astype(np.int64)
+def pack_words(bits: np.ndarray, view: View) -> np.ndarray:
+    """Keys (n, key_words) of bits (n, n_bits), the inverse of :func:`unpack_words`."""
+    keys, first = np.zeros((len(bits), view.key_words), np.int64), 0
+    for number in range(view.n_words):
+        part = bits[:, first : first + (WORD if number else view.first)].astype(np.int64)
         keys[:, number] = (part << np.arange(part.shape[1])).sum(axis=1)
         first += part.shape[1]
     return keys

@@ -22,7 +22,8 @@ class _Memory:
         names = network.host_names
         self.subnets = [{names.index(host) for host in subnet.hosts} for subnet in network.subnets]
         self.reveals = [{names.index(host) for host in host_.reveals} for host_ in network.hosts]
-        self.retakes = [self.subnets[network.subnet_names.index(name)] for name in network.red.meander.retakes]
+        groups = network.red.meander.retakes
+        self.retakes = [{names.index(host) for host in network.hosts_of(group)} for group in groups]
         foothold = names.index(network.red.foothold)
         self.addresses, self.names = {foothold}, {foothold}
         self.scanned: set[int] = set()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
-from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, Network
 from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER
-from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate
+from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate, room_for
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN, compile_tables
 from workflow_rl.envs.takeover import takeover_rows
@@ -139,8 +139,8 @@ class Replayer:
     def _play(self, tables: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Yields each step with the states (E,) and rewards (E,) after it."""
         trace, n = self.trace, self.trace.n_episodes
-        states, rewards = allocate(n), np.zeros(n)
-        states["red"] = code_map(TRACE_RED_AGENTS, RED_AGENTS)[trace["red_agent"]]
+        states, rewards = allocate(n, room_for(self.network)), np.zeros(n)
+        states["red"] = np.array([self.network.red_number(name) for name in TRACE_RED_AGENTS])[trace["red_agent"]]
         states["green_acts"] = 1
         reset_envs(states, tables, takeover_rows(0, n), np.ones(n, bool), np.zeros(n, np.uint64), True)
         for step in range(trace.max_steps):
@@ -235,11 +235,12 @@ def _engine_values(
     n_hosts = len(network.hosts)
     hosts = np.arange(n_hosts)
     privileged, traced, untraced = (states[name][:, None] >> hosts & 1 for name in ("privileged", "traced", "untraced"))
-    packed = states["observation"][:, None]
-    beliefs = packed >> (BITS_PER_HOST * hosts) & BELIEF_PRIVILEGED
+    bits = np.arange(network.n_bits)
+    seen = states["observation"][:, bits >> 6] >> (bits & 63) & 1
+    beliefs = seen.reshape(len(states), n_hosts, BITS_PER_HOST) @ (1 << np.arange(BITS_PER_HOST)) & BELIEF_PRIVILEGED
     codes = np.zeros(BELIEF_PRIVILEGED + 1, np.int64)
     codes[list(_BELIEF_CODES)] = list(_BELIEF_CODES.values())
-    yield "obs", packed >> np.arange(BITS_PER_HOST * n_hosts) & 1
+    yield "obs", seen
     yield "reward", rewards.copy()
     for name in ("red_action", "red_target", "red_success", "exploit", "exploit_result"):
         yield name, states[name].copy()

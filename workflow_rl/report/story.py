@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import state as outcomes
-from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network
+from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv
@@ -145,7 +146,7 @@ class Episodes:
         self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
         plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
         envs = with_view(plain, view_of(act))
-        self.network, explain, red = envs.network, getattr(act, "explain", None), RED_AGENTS.index(red_agent)
+        self.network, explain, red = envs.network, getattr(act, "explain", None), envs.network.red_number(red_agent)
         seeds = np.random.SeedSequence([seed, red, 5]).generate_state(n_episodes, np.uint64)
         generator = np.random.default_rng([seed, red, 6])
         self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
@@ -293,11 +294,12 @@ def hosts_of(network: Network, state: Any) -> Hosts:
     hosts = np.arange(n)
     privileged = int(state["privileged"]) >> hosts & 1
     user = (int(state["traced"]) | int(state["untraced"])) >> hosts & 1
-    packed, names = int(state["observation"]), [decoy.name for decoy in network.decoys]
+    words, names = state["observation"], [decoy.name for decoy in network.decoys]
+    seen = [int(words[host // HOSTS_PER_WORD]) >> BITS_PER_HOST * (host % HOSTS_PER_WORD) & 15 for host in range(n)]
     return Hosts(
         level=np.where(privileged, 2, user).tolist(),
-        belief=[packed >> (BITS_PER_HOST * host + 2) & 3 for host in range(n)],
-        activity=[packed >> (BITS_PER_HOST * host) & 3 for host in range(n)],
+        belief=[bits >> 2 for bits in seen],
+        activity=[bits & 3 for bits in seen],
         decoys=[_members(names, int(mask)) for mask in state["decoys"][:n]],
     )
 

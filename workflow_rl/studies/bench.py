@@ -18,7 +18,7 @@ import numpy as np
 
 from workflow_rl.engine.compiled import CACHE_VARIABLE
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.state import STATE_DTYPE
+from workflow_rl.engine.state import state_dtype
 from workflow_rl.engine.step import step_envs
 from workflow_rl.envs.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError
@@ -106,7 +106,7 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, ne
         ratio_to_cyborg_at_200=by_red[headline].vector_steps_per_s["200"] / cyborg if cyborg else None,
         cold_start_s=cold,
         cached_start_s=cached,
-        bytes_per_env=STATE_DTYPE.itemsize,
+        bytes_per_env=state_dtype().itemsize,
         peak_memory_mb=memory,
         machine=machine(),
     )

@@ -1,7 +1,7 @@
 """Policy inputs as hashable keys, the actor's forward pass on one key, and the guard that masks out-of-order fixes.
 
-A key is a few 64-bit words. Word 0 holds the packed observation and, above it, the number of the workflow. Further
-words hold what blue remembers (memory.py).
+A key is a few 64-bit words: the packed observation, what blue remembers (memory.py), and the number of the workflow
+where :attr:`workflow_rl.envs.views.View.order_place` says.
 """
 
 from __future__ import annotations
@@ -15,13 +15,24 @@ from workflow_rl.engine.chance import mix
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import BITS_PER_HOST
 from workflow_rl.engine.network_file import as_network
+from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.engine.tables import fixed_unit_types
 from workflow_rl.envs.memory import WORD
-from workflow_rl.envs.views import View, all_actions, unpack_words
+from workflow_rl.envs.views import View, all_actions, pack_words, unpack_words
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 EMPTY = -1  # a free slot of a hash table
 ACCESS_BIT = 3  # bit of a host's four observation bits that is set if blue believes that red has access
+
+
+class Place(NamedTuple):
+    """Where the parts of a key are."""
+
+    n_words: int  # that hold bits of the input
+    first: int  # number of them in word 0
+    mask: int  # these bits
+    order_word: int  # the number of the workflow
+    order_bit: int
 
 
 class Actor(NamedTuple):
@@ -33,7 +44,20 @@ class Actor(NamedTuple):
     second_bias: np.ndarray
     third: np.ndarray  # (hidden, n_actions)
     third_bias: np.ndarray
-    observed: int  # number of observation bits in word 0
+    place: Place
+
+
+def place_of(view: View) -> Place:
+    """Where the parts of the keys of a view are."""
+    mask = -1 if view.first == WORD else (1 << view.first) - 1
+    return Place(view.n_words, view.first, mask, *view.order_place)
+
+
+@compiled
+def workflow_of(key: np.ndarray, place: Place) -> int:
+    """Number of the workflow in a key."""
+    number: int = wide(key[place.order_word] >> place.order_bit)
+    return number
 
 
 @compiled
@@ -55,10 +79,11 @@ def find(slots: np.ndarray, keys: np.ndarray, key: np.ndarray) -> int:
 
 
 def unpack_inputs(keys: np.ndarray, view: View, codes: np.ndarray) -> np.ndarray:
-    """Inputs of the actor-critic from keys (n, n_words); (n, n_bits + n_code) float32."""
+    """Inputs of the actor-critic from keys (n, key_words); (n, n_bits + n_code) float32."""
     if not codes.shape[1]:
         return unpack_words(keys, view)
-    return np.concatenate([unpack_words(keys, view), codes[keys[:, 0] >> view.observed].astype(np.float32)], axis=1)
+    word, bit = view.order_place
+    return np.concatenate([unpack_words(keys, view), codes[keys[:, word] >> bit].astype(np.float32)], axis=1)
 
 
 @compiled
@@ -71,12 +96,12 @@ def room_for(actor: Actor) -> np.ndarray:
 def evaluate_actor(actor: Actor, key: np.ndarray, probabilities: np.ndarray, hidden: np.ndarray) -> None:
     """Writes the action probabilities (n_actions,) of one input; ``hidden`` (2, hidden) is scratch space."""
     a, b = hidden[0], hidden[1]
-    workflow = key[0] >> actor.observed
+    place, workflow = actor.place, workflow_of(key, actor.place)
     for j in range(a.shape[0]):
         a[j] = actor.order_bias[workflow, j]
-    for i in range(key.shape[0]):
-        bits = key[i] if i else key[i] & ((1 << actor.observed) - 1)
-        first = actor.observed + WORD * (i - 1) if i else 0
+    for i in range(place.n_words):
+        bits = key[i] if i else key[i] & place.mask
+        first = place.first + WORD * (i - 1) if i else 0
         while bits:
             bit = first + lowest(bits)
             bits &= bits - 1
@@ -112,25 +137,44 @@ class Guard(NamedTuple):
     observation does not reveal are left to the policy and the penalty.
     """
 
-    suspect: np.ndarray  # (n_types,) int64: observation bits that mark a host of the type as compromised
+    masks: np.ndarray  # (n_types,) int64: hosts of each unit type
     fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
-    observed: int  # number of observation bits
+    access: np.ndarray  # (n_words of the observation,) int64: the bits that mark hosts as compromised
 
 
 def make_guard(view: View) -> Guard:
     """Builds the guard for the actions of a view."""
     network = as_network(view.network)
-    suspect = np.zeros(len(network.unit_types), np.int64)
-    for kind, hosts in enumerate(type_masks(network)):
-        for host in range(len(network.hosts)):
-            suspect[kind] |= (int(hosts) >> host & 1) << (BITS_PER_HOST * host + ACCESS_BIT)
-    return Guard(suspect, fixed_unit_types(network)[all_actions(view)], view.observed)
+    bits = np.zeros((1, view.observed))
+    bits[:, ACCESS_BIT::BITS_PER_HOST] = 1
+    access = pack_words(bits, View(network=network))[0, : -(-view.observed // WORD)]
+    return Guard(type_masks(network), fixed_unit_types(network)[all_actions(view)], access)
+
+
+def suspect_bits(guard: Guard) -> list[int]:
+    """For each unit type the bits of an observation, as one number, that mark a host of it as compromised."""
+    return [
+        sum(1 << BITS_PER_HOST * host + ACCESS_BIT for host in range(64) if int(mask) >> host & 1)
+        for mask in guard.masks
+    ]
 
 
 @compiled
-def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, observation: int) -> None:
-    """Sets the probabilities (n_actions,) of fixes to 0 that are out of order according to a packed observation."""
-    due = due_type(order, guard.suspect, observation)
+def suspected(key: np.ndarray, guard: Guard) -> int:
+    """Set of the hosts that look compromised."""
+    hosts: int = wide(0)
+    for i in range(guard.access.shape[0]):
+        bits = key[i] & guard.access[i]
+        while bits:
+            hosts |= 1 << (HOSTS_PER_WORD * i + lowest(bits) // BITS_PER_HOST)
+            bits &= bits - 1
+    return hosts
+
+
+@compiled
+def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, key: np.ndarray) -> None:
+    """Sets the probabilities (n_actions,) of fixes to 0 that are out of order according to the observation in a key."""
+    due = due_type(order, guard.masks, suspected(key, guard))
     if due == NO_TYPE:
         return
     later = wide(0)  # set of types with lower priority than the one that looks due

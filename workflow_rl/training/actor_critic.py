@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from workflow_rl.config import TrainConfig
+from workflow_rl.engine.network import BITS_PER_HOST
 from workflow_rl.envs.views import View
-from workflow_rl.training.actor import Actor, Guard
+from workflow_rl.training.actor import ACCESS_BIT, Actor, Guard, place_of
 
 NEVER = -1e9  # logit of a masked action
 SIZES = ("n_bits", "n_code", "n_actions", "hidden")
@@ -58,11 +59,11 @@ class OrderConditionedActorCritic(nn.Module):
     def _blocked(self, inputs: torch.Tensor) -> torch.Tensor:
         """Mask (n, n_actions) of the actions that the guard blocks; see :func:`workflow_rl.training.actor.block`."""
         assert self.guard is not None
-        suspect, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard[:2])
-        observed = self.guard.observed
-        n_types = len(suspect)
-        bits = (suspect[:, None] >> torch.arange(observed, device=inputs.device) & 1).to(inputs.dtype)
-        suspected = inputs[:, :observed] @ bits.T > 0  # (n, n_types)
+        masks, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard[:2])
+        n_types, n_hosts = len(masks), sum(int(word).bit_count() for word in self.guard.access.view(np.uint64))
+        hosts = (masks[:, None] >> torch.arange(n_hosts, device=inputs.device) & 1).to(inputs.dtype)
+        seen = inputs[:, ACCESS_BIT : BITS_PER_HOST * n_hosts : BITS_PER_HOST]
+        suspected = seen @ hosts.T > 0  # (n, n_types)
         at = inputs[:, self.n_bits :].reshape(-1, n_types, n_types).argmax(1)  # position of each type
         first = torch.where(suspected, at, n_types).amin(1, keepdim=True)  # position of the type that looks due
         late = torch.cat([at > first, torch.zeros_like(suspected[:, :1])], 1)  # last column: actions that fix nothing
@@ -82,8 +83,8 @@ class OrderConditionedActorCritic(nn.Module):
         wider.load_state_dict(weights)
         return wider
 
-    def compiled_actor(self, codes: np.ndarray, observed: int) -> Actor:
-        """The actor for the compiled rollout, for workflow codes (n_workflows, n_code) and ``observed`` bits."""
+    def compiled_actor(self, codes: np.ndarray, view: View) -> Actor:
+        """The actor for the compiled rollout, for workflow codes (n_workflows, n_code) and the keys of a view."""
         weights = [weight.detach().cpu().numpy() for weight in self.actor.parameters()]  # weight, bias of each layer
         first, bias, second, second_bias, third, third_bias = weights
         order_bias = bias + codes.astype(first.dtype) @ first[:, self.n_bits :].T
@@ -91,4 +92,4 @@ class OrderConditionedActorCritic(nn.Module):
         first, order_bias, second, second_bias, third, third_bias = (
             np.ascontiguousarray(array, np.float32) for array in arrays
         )
-        return Actor(first, order_bias, second, second_bias, third, third_bias, observed)
+        return Actor(first, order_bias, second, second_bias, third, third_bias, place_of(view))

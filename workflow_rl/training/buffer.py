@@ -24,7 +24,7 @@ class Inputs(NamedTuple):
     """The distinct inputs of a rollout in an open-addressing hash table."""
 
     slots: np.ndarray  # (2**k,) int32: row, or EMPTY
-    keys: np.ndarray  # (capacity, n_words) int64: key of each row
+    keys: np.ndarray  # (capacity, key_words) int64: key of each row
     cumulative: np.ndarray  # (capacity, n_actions) float32: running sums of the action probabilities
     best: np.ndarray  # (capacity,) int16: the most probable action
     taught: np.ndarray  # (capacity,) int16: the teacher's action in the numbering of the view, if a teacher played
@@ -125,12 +125,12 @@ class ParallelTrajectoryBuffer:
 
     @property
     def keys(self) -> np.ndarray:
-        """Keys of the inputs; (n_rows, n_words) int64."""
+        """Keys of the inputs; (n_rows, key_words) int64."""
         return self.inputs.keys[: self.n_rows]
 
     @property
     def final_keys(self) -> np.ndarray:
-        """Keys of the inputs after the last step of each episode, in row-major order; (n_finished, n_words) int64."""
+        """Keys of the inputs after the last step of each episode, in row-major order; (n_finished, key_words) int64."""
         return self.final_room[: self.n_finished]
 
     def finished_episodes(self) -> np.ndarray:

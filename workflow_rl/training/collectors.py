@@ -16,7 +16,7 @@ from workflow_rl.envs.game import Game, Games
 from workflow_rl.envs.memory import MEMORY_DTYPE
 from workflow_rl.envs.takeover import Infos
 from workflow_rl.envs.views import View, begin_some, pack_words, with_view
-from workflow_rl.training.actor import Actor, Guard, make_guard
+from workflow_rl.training.actor import Actor, Guard, make_guard, place_of
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
 from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.training.rollout import Found, Setup, World, rollout, sample_actions
@@ -65,8 +65,8 @@ class Conduct:
         orders = np.stack([workflow.indices() for workflow in self.workflows or all_workflows(network)[:1]])
         view = self.view
         return Setup(
-            workflows=(np.arange(n_envs) % len(orders)).astype(np.int16), orders=orders, masks=type_masks(network),
-            fixed_type=fixed_unit_types(network), observed=view.observed, max_steps=max_steps,
+            workflows=(np.arange(n_envs) % len(orders)).astype(np.int32), orders=orders, masks=type_masks(network),
+            fixed_type=fixed_unit_types(network), place=place_of(view), max_steps=max_steps,
             alignment_lambda=float(self.alignment_lambda if self.workflows else 0.0), potential=self.potential,
             greedy=self.greedy, tracks=view.tracks, remembers=view.remembers,
             host_decoy=view.actions == "host-decoy", taught=False, guarded=False, guard=make_guard(view),
@@ -90,7 +90,7 @@ class PlayedNet(Protocol):
 
     guard: Guard | None
 
-    def compiled_actor(self, codes: np.ndarray, observed: int) -> Actor:
+    def compiled_actor(self, codes: np.ndarray, view: View) -> Actor:
         """The actor for the compiled rollout."""
         ...
 
@@ -106,7 +106,7 @@ class Learner(Protocol):
         ...
 
     def probabilities(self, keys: np.ndarray) -> np.ndarray:
-        """Action probabilities (n, n_actions) of inputs given as keys (n, n_words)."""
+        """Action probabilities (n, n_actions) of inputs given as keys (n, key_words)."""
         ...
 
 
@@ -139,8 +139,8 @@ class Collector:
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
         self.view = view
         self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
-        begin_some(self.memories, self.game.states["observation"].copy(), np.ones(len(self.memories), bool))
-        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, games.max_steps, True, view.n_words)
+        begin_some(self.memories, self.game.states["observation"][:, 0].copy(), np.ones(len(self.memories), bool))
+        self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, games.max_steps, True, view.key_words)
         self.violations = np.zeros((len(network.unit_types),) * 2, np.int64)
         self.ordered = bool(conduct.workflows)
         self.setup = conduct.setup(network, n_envs, games.max_steps)
@@ -154,7 +154,7 @@ class Collector:
         if teacher is not None:
             teacher.plan(world, setup, buffer.batch.actions)
         found = Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations)
-        actor = ppo.net.compiled_actor(ppo.codes, self.view.observed)
+        actor = ppo.net.compiled_actor(ppo.codes, self.view)
         buffer.n_rows, buffer.n_finished = rollout(world, actor, setup, found)
         return buffer
 
@@ -164,10 +164,9 @@ class Collector:
             self.setup = self.setup._replace(alignment_lambda=alignment_lambda)
 
     def last_keys(self) -> np.ndarray:
-        """Keys of the inputs after the batch; (n_envs, n_words)."""
-        keys = self.view.keys(self.memories if self.view.remembers else self.game.states["observation"].copy())
-        keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
-        return keys
+        """Keys of the inputs after the batch; (n_envs, key_words)."""
+        keys = self.view.keys(self.memories if self.view.remembers else self.game.states["observation"])
+        return self.view.add_order(keys, self.setup.workflows)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state between two batches as plain arrays."""
@@ -199,7 +198,7 @@ class PlainCollector:
         network, n, view = envs.network, envs.num_envs, conduct.view
         self.view, self.row_by_row = view, row_by_row
         self.envs = with_view(envs, view)
-        self.buffer = ParallelTrajectoryBuffer(n, n_steps, view.n_actions, max_steps, False, view.n_words)
+        self.buffer = ParallelTrajectoryBuffer(n, n_steps, view.n_actions, max_steps, False, view.key_words)
         self.ordered = bool(conduct.workflows)
         self.setup = setup = conduct.setup(network, n, max_steps)
         self.compliance = Compliance(network, setup.orders[setup.workflows], setup.alignment_lambda, setup.potential)
@@ -269,20 +268,16 @@ class PlainCollector:
             self.compliance.alignment_lambda = alignment_lambda
 
     def last_keys(self) -> np.ndarray:
-        """Keys of the current inputs; (n_envs, n_words)."""
-        keys = self.view.keys(self.envs.packed_observations)
-        keys[:, 0] |= self.setup.workflows.astype(np.int64) << self.view.observed
-        return keys
+        """Keys of the current inputs; (n_envs, key_words)."""
+        return self.view.add_order(self.view.keys(self.envs.packed_observations), self.setup.workflows)
 
     def _final_keys(self, infos: Infos, ended: np.ndarray) -> np.ndarray:
-        """Keys of the inputs after the last step of the episodes that just ended; (n_ended, n_words)."""
+        """Keys of the inputs after the last step of the episodes that just ended; (n_ended, key_words)."""
         rows = np.flatnonzero(ended)
-        keys = np.zeros((len(rows), self.view.n_words), np.int64)
-        if len(rows):
-            final = np.stack([infos["final_obs"][row] for row in rows])
-            keys[:] = pack_words(final, self.view.n_words, self.view.observed)
-            keys[:, 0] |= self.setup.workflows[rows].astype(np.int64) << self.view.observed
-        return keys
+        if not len(rows):
+            return np.zeros((0, self.view.key_words), np.int64)
+        final = np.stack([infos["final_obs"][row] for row in rows])
+        return self.view.add_order(pack_words(final, self.view), self.setup.workflows[rows])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state between two batches as plain arrays."""

@@ -57,7 +57,7 @@ class FreshGames:
 
     def _reds(self, episodes: np.ndarray) -> list[str]:
         """Red agents of the given episodes."""
-        names = parse_red_agents(self.games.red_agent)
+        names = parse_red_agents(self.games.red_agent, self.games.network)
         return [names[episode % len(names)] for episode in episodes.tolist()]
 
     def _play_native(
@@ -203,7 +203,7 @@ def evaluate_policy_file(
     ppo = learner_of(policy, workflows)
     returns: dict[str, np.ndarray] = {}
     obedience: Json = {}
-    for red in dict.fromkeys(parse_red_agents(games.red_agent)):
+    for red in dict.fromkeys(parse_red_agents(games.red_agent, games.network)):
         one = replace(fresh, games=replace(games, red_agent=red), greedy=greedy)
         found = evaluate_policy(ppo, workflows, one, CHALLENGE_LENGTHS, backend, progress)
         returns[red] = np.stack([found.episode_sums[str(length)] for length in CHALLENGE_LENGTHS], axis=1)
@@ -243,7 +243,7 @@ def policy_of(path: Path, workflow: str, edition: str = "", network: Network | P
     ppo = learner_of(policy, workflows_of_policy(policy, workflow if policy.universal else "")[:1])
 
     def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        seen = packed["observation"] if view.tracks and not view.remembers else packed
+        seen = packed["observation"][:, None] if view.tracks and not view.remembers else packed
         probabilities = ppo.probabilities(view.keys(seen))
         drawn = generator.random(len(packed))[:, None]
         cumulative = probabilities.cumsum(axis=1)

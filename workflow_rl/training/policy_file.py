@@ -13,7 +13,7 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json, read_tensors, write_tensors
-from workflow_rl.training.actor import make_guard
+from workflow_rl.training.actor import make_guard, suspect_bits
 from workflow_rl.training.actor_critic import SIZES, OrderConditionedActorCritic
 
 FORMAT = "workflow_rl policy 2"
@@ -47,7 +47,7 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], Json]:
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
     guard = policy.net.guard
-    guarded = {"guard": {"suspect": guard.suspect.tolist(), "fixed": guard.fixed.tolist()} if guard else None}
+    guarded = {"guard": {"suspect": suspect_bits(guard), "fixed": guard.fixed.tolist()} if guard else None}
     return arrays, {"format": FORMAT} | sizes | about | seen | guarded
 
 

@@ -57,13 +57,13 @@ class ParallelOrderConditionedPPO:
         return next(self.net.parameters()).dtype
 
     def probabilities(self, keys: np.ndarray) -> np.ndarray:
-        """Action probabilities (n, n_actions), float32, of keys (n, n_words) or, for one word, (n,)."""
+        """Action probabilities (n, n_actions), float32, of keys (n, key_words) or, for one word, (n,)."""
         with torch.no_grad():
             result: np.ndarray = torch.softmax(self.net.logits(self._inputs(keys)), -1).float().cpu().numpy()
         return result
 
     def values(self, keys: np.ndarray) -> np.ndarray:
-        """The critic's normalised values (n,) of keys (n, n_words)."""
+        """The critic's normalised values (n,) of keys (n, key_words)."""
         if not len(keys):
             return np.zeros(0)
         with torch.no_grad():
@@ -80,7 +80,7 @@ class ParallelOrderConditionedPPO:
 
         Args:
             buffer: the batch.
-            last_keys: keys of the inputs after the batch; (n_envs, n_words).
+            last_keys: keys of the inputs after the batch; (n_envs, key_words).
             progress: completed share of the training, 0 to 1, for annealing.
             imitate: raise the likelihood of the teacher's actions instead of the return; the critic learns as usual.
         """

@@ -17,7 +17,7 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.memory import Memory, begin, full_action, remember, write_bits
-from workflow_rl.training.actor import EMPTY, Actor, Guard, block, evaluate_actor, find, room_for
+from workflow_rl.training.actor import EMPTY, Actor, Guard, Place, block, evaluate_actor, find, room_for, workflow_of
 from workflow_rl.training.buffer import Batch, Inputs
 from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
 
@@ -28,8 +28,8 @@ SCALE = 2.0**-53
 class World(NamedTuple):
     """The state that persists between batches, changed in place."""
 
-    states: np.ndarray  # (n_envs,) STATE_DTYPE
-    tables: np.ndarray  # (1,) TABLES_DTYPE
+    states: np.ndarray  # (n_envs,) of state_dtype
+    tables: np.ndarray  # (1,) of tables_dtype
     takeovers: np.ndarray  # (n_envs, 3) int32, see begin_one
     generators: np.ndarray  # (n_envs,) uint64: the policy's random numbers
     memories: np.ndarray  # (n_envs,) MEMORY_DTYPE; (1,) and unused if the view tracks no memory
@@ -42,18 +42,18 @@ class Found(NamedTuple):
     inputs: Inputs
     batch: Batch
     finished: np.ndarray  # (most,) EPISODE_DTYPE, where at most ``most`` episodes can end
-    final_keys: np.ndarray  # (most, n_words) int64: key of the input after the last step of each
+    final_keys: np.ndarray  # (most, key_words) int64: key of the input after the last step of each
     violations: np.ndarray  # (n_types, n_types) int64, incremented: repaired type, due type
 
 
 class Setup(NamedTuple):
     """The parameters of a rollout other than the weights."""
 
-    workflows: np.ndarray  # (n_envs,) int16: number of each environment's workflow in `orders`
+    workflows: np.ndarray  # (n_envs,) int32: number of each environment's workflow in `orders`
     orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
     masks: np.ndarray  # (n_types,) int64: hosts of each unit type
     fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action fixes, -1 for none
-    observed: int  # number of observation bits in word 0 of a key
+    place: Place  # where the parts of a key are
     max_steps: int
     alignment_lambda: float
     potential: bool  # the alignment reward is for changes of the rate, not a penalty for violations
@@ -84,8 +84,12 @@ def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray
     if setup.remembers:
         write_bits(memory, key)
     else:
-        key[0] = s.observation
-    key[0] |= high
+        for i in range(setup.place.n_words):
+            key[i] = s.observation[i]
+    if setup.place.order_word:
+        key[setup.place.order_word] = high
+    else:
+        key[0] |= high
 
 
 @compiled
@@ -94,7 +98,7 @@ def new_row(inputs: Inputs, row: int, actor: Actor, setup: Setup, key: np.ndarra
     line, best = inputs.cumulative[row], 0
     evaluate_actor(actor, key, line, hidden)
     if setup.guarded:
-        block(line, setup.guard, setup.orders[key[0] >> setup.observed], key[0])
+        block(line, setup.guard, setup.orders[workflow_of(key, setup.place)], key)
     for j in range(line.shape[0]):
         if line[j] > line[best]:
             best = j
@@ -133,7 +137,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
     for i in range(world.states.shape[0]):
         s, episode, memory = world.states[i], world.episodes[i], world.memories[i if setup.tracks else 0]
         order = setup.orders[setup.workflows[i]]
-        high = wide(setup.workflows[i]) << setup.observed
+        high = wide(setup.workflows[i]) << setup.place.order_bit
         for step in range(batch.rows.shape[1]):
             write_key(s, memory, setup, high, key)
             row = find_row(inputs, key, n_rows)
@@ -158,7 +162,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
             batch.ended[i, step] = s.step == setup.max_steps
             if setup.tracks:
-                remember(memory, action, s.observation)
+                remember(memory, action, s.observation[0])
             if batch.ended[i, step]:
                 episode.env = i
                 found.finished[n_finished] = episode
@@ -167,7 +171,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
                 start_episode(episode)
                 begin_one(s, t, world.takeovers[i])
                 if setup.tracks:
-                    begin(memory, s.observation)
+                    begin(memory, s.observation[0])
     return n_rows, n_finished
 
 

@@ -21,7 +21,7 @@ from workflow_rl.training.policy_file import PolicyFile, load_policy
 def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> None:
     """Rejects an invalid workflow, opponent, edition, warm start, or combination of settings."""
     network = as_network(network)
-    kinds = {"red agents": parse_red_agents(config.red_agent), "takeovers": parse_takeover(config.takeover)}
+    kinds = {"red agents": parse_red_agents(config.red_agent, network), "takeovers": parse_takeover(config.takeover)}
     for name in ("n_envs", "n_eval_episodes"):
         for kind, entries in kinds.items():
             if (value := getattr(config, name)) < len(entries):

@@ -1,0 +1,1 @@
+"""Descriptions of networks: the bundled files, their checks, pictures, import and export."""
