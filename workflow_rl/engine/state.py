@@ -35,7 +35,7 @@ class Room:
     hosts: int
     subnets: int
     actions: int
-    lines: int  # of all programs
+    lines: int  # of all programs, and one more for each
     draws: int  # targets that a program draws
     of_hosts: type  # sets of hosts; one bit of 16 and 32 is the sign, of 64 it is a host
     of_ports: type
@@ -49,8 +49,8 @@ class Room:
 
 
 SMALL = Room(16, 8, 256, 16, 1, np.int16, np.int16, np.int8, np.int16)
-MIDDLE = Room(32, 16, 512, 1024, 4, np.int32, np.int32, np.int32, np.int64)
-LARGE = Room(64, 16, 1024, 1024, 4, np.int64, np.int32, np.int32, np.int64)
+MIDDLE = Room(32, 16, 512, 1056, 4, np.int32, np.int32, np.int32, np.int64)
+LARGE = Room(64, 16, 1024, 1056, 4, np.int64, np.int32, np.int32, np.int64)
 
 
 def room_for(network: Network) -> Room:
@@ -61,7 +61,7 @@ def room_for(network: Network) -> Room:
         and len(network.subnets) < SMALL.subnets
         and len(network.ports) <= OPTION_PORTS
         and network.n_actions < SMALL.actions
-        and sum(len(program.program) for program in programs) <= SMALL.lines
+        and sum(len(program.program) + 1 for program in programs) <= SMALL.lines
         and all(len(network.drawn_targets(program)) <= SMALL.draws for program in programs)
     )
     return SMALL if small else MIDDLE if len(network.hosts) < MIDDLE.hosts else LARGE

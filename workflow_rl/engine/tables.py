@@ -31,7 +31,7 @@ Tables: TypeAlias = Any
 # What a host's service does to an exploit, what red does: plain integers for compiled code.
 NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
-DRAWN, REVEALED_BY = -1, -9  # target of a line: minus the number of the draw, whose host is it or reveals it
+DRAWN, REVEALED_BY, NO_TARGET = -1, -9, -17  # targets: minus the number of the draw, whose host is it or reveals it
 DRAW_RANGE = 1 << 32
 
 EXPLOITS, AGENTS, BYTE = 8, 40, 256
@@ -88,7 +88,7 @@ def tables_dtype(room: Room = SMALL) -> np.dtype:
             ("green_hosts", hosts),
             # red agents; lines are counted over all programs
             ("scan_forgets", np.int8),
-            ("first_line", target, AGENTS),  # by the number of the agent
+            ("first_line", target, AGENTS),  # by the number of the agent: where it is before its first step
             ("line_action", np.int8, room.lines),
             ("line_target", np.int8, room.lines),  # below 0: a draw
             ("line_from", hosts, room.lines),  # hosts from which the target is drawn
@@ -142,7 +142,7 @@ def _fill_actions(row: Any, network: Network) -> None:
         if host:
             row["action_host"][action] = network.host_names.index(host)
         if verb in columns:
-            row[columns[verb]][action] = 1 << network.host_names.index(host)
+            row[columns[verb]][action] = _mask([network.host_names.index(host)])
         if verb in decoys:
             row["places"][action] = 1 << decoys[verb]
             row["needs_free"][action] = 1 << network.ports.index(network.decoys[decoys[verb]].needs_free)
@@ -222,9 +222,11 @@ def _fill_red_and_green(row: Any, network: Network) -> None:
     row["green_hosts"] = _mask(hosts.index(name) for name in network.green.scans)
     first = 0
     for name, program in network.red.programs.items():
-        row["first_line"][network.red_number(name)] = first
         _fill_program(row, network, program, first)
-        first += len(program.program)
+        start = first + len(program.program)  # the line before the first, whose result does not matter
+        row["first_line"][network.red_number(name)] = start
+        row["line_success"][start] = row["line_failure"][start] = first
+        first = start + 1
     for i, group in enumerate(network.red.meander.retakes):
         row["retakes"][i] = _mask(hosts.index(name) for name in network.hosts_of(group))
 
@@ -244,7 +246,9 @@ def _fill_program(row: Any, network: Network, program: Program, first: int) -> N
             row["line_known"][i] = line.target != DRAWN_USER
         elif line.target == REVEALED:
             row["line_target"][i] = REVEALED_BY - drawn.index(DRAWN_USER)
-        elif line.target:
+        elif line.action == "Sleep":
+            row["line_target"][i] = NO_TARGET
+        else:
             places = network.subnet_names if line.action == "DiscoverRemoteSystems" else network.host_names
             row["line_target"][i] = places.index(line.target)
 
