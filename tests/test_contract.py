@@ -189,7 +189,7 @@ def test_packed_observations_are_the_same_numbers_as_bits(vector: Make) -> None:
     envs.action_space.seed(0)
     observations, _ = envs.reset(seed=0)
     for _ in range(30):
-        bits = envs.packed_observations[:, None] >> np.arange(52) & 1
+        bits = envs.packed_observations >> np.arange(52) & 1
         assert np.array_equal(bits, observations)
         observations = envs.step(envs.action_space.sample())[0]
     assert observations.any()

@@ -62,7 +62,7 @@ def test_the_agent_acts_as_our_policy_on_ten_thousand_observations(tmp_path: Pat
     generators = np.array([77], np.uint64)
     chosen = set()
     for _ in range(100):
-        observations = (envs.packed_observations[:, None] >> np.arange(52) & 1).astype(int)
+        observations = (envs.packed_observations >> np.arange(52) & 1).astype(int)
         probabilities = ppo.probabilities(envs.packed_observations)
         actions = []
         for observation, expected in zip(observations, probabilities, strict=True):

@@ -76,7 +76,7 @@ def games_of_a_careless_defender(solved: Solution, n_games: int, seed: int) -> l
 
 def every_outcome(states: np.ndarray, tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of states (n,): next states (n, actions, draws), rewards in tenths, and chances: 0 for what cannot be drawn."""
-    users = [host for host in range(13) if int(tables["bline_users"][0]) >> host & 1]
+    users = [host for host in range(13) if int(tables["line_from"][0, 1]) >> host & 1]
     draws = np.array(list(itertools.product(users, range(N_EXPLOITS), (0, 1), (ABSENT,))))
     shape = (len(states), N_ACTIONS, len(draws))
     after = np.broadcast_to(states[:, None, None], shape).reshape(-1).copy()

@@ -198,11 +198,11 @@ def test_a_missing_or_binary_scenario_file_is_refused(tmp_path: Path) -> None:
         load_network(binary)
 
 
-def test_unknown_names_are_refused_with_the_allowed_ones() -> None:
+def test_unknown_names_are_refused_with_the_allowed_ones(network: Network) -> None:
     with pytest.raises(UserError, match="unknown red agent 'blin'; allowed: bline, meander, sleep"):
-        parse_red_agents("bline,blin")
+        parse_red_agents("bline,blin", network)
     with pytest.raises(UserError, match="no red agent given"):
-        parse_red_agents([])
+        parse_red_agents([], network)
     with pytest.raises(UserError, match="unknown edition 3; allowed: current"):
         check_choice("edition", 3, ["current"])
 
