@@ -318,7 +318,7 @@ BAD_SETTINGS = [
     ({"red_agent": "bline,meander"}, "2 red agents were given for 1 environments"),
     ({"num_envs": 10**20}, "whole number from 1 to 10+"),
     ({"max_steps": 10**30}, "whole number from 1 to 2147483647"),
-    ({"network": None}, "a network must be a Network or the path of its file, not None"),
+    ({"network": None}, "a network must be a Network, the path of its file or a name, not None"),
     ({"edition": "newest"}, "unknown edition 'newest'; allowed: current, leaderboard"),
     ({"green_agent": "busy"}, "unknown green agent 'busy'; allowed: sleep, active"),
     ({"network": "nowhere.toml"}, "nowhere.toml: cannot read the network file"),

@@ -149,7 +149,7 @@ DAMAGES = [
     ),
     (
         '"DiscoverNetworkServices", target = "$user"',
-        '"Impact", target = "$enterprise"',
+        '"PrivilegeEscalate", target = "$enterprise"',
         "uses $enterprise before $user",
     ),
     ('users = ["User1",', 'users = ["User0",', "field red.bline.users has 'User0', which must reveal exactly one host"),
@@ -181,11 +181,11 @@ def test_too_many_hosts_are_refused(tmp_path: Path) -> None:
     text = CAGE2.read_text("utf-8")
     extra = "".join(
         f'[[hosts]]\nname = "Extra{i}"\nunit_type = "user"\nos = "linux"\nvalue = 0.1\nservices = []\n'
-        for i in range(3)
+        for i in range(52)
     )
     path = tmp_path / "large.toml"
     path.write_text(text.replace("[operational_service]", extra + "[operational_service]"), "utf-8")
-    with pytest.raises(NetworkError, match="field hosts gives 16 entries; allowed: 1 to 15"):
+    with pytest.raises(NetworkError, match="field hosts gives 65 entries; allowed: 1 to 64"):
         load_network(path)
 
 

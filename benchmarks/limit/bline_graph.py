@@ -86,7 +86,7 @@ def find_moves(x: int, g: Graph, t: Tables, r: Reduction, scratch: np.ndarray) -
     """Blue's moves in state ``x``: the states that can be brought about, each by its cheapest action."""
     base, s = scratch[0], scratch[1]
     decode(g.keys[x], base, t, r)
-    touched = r.touched[base.user]
+    touched = r.touched[base.picked[0]]
     first = g.sizes[MOVES]
     g.first_move[x] = first
     for action in range(t.n_actions):

@@ -31,8 +31,8 @@ import numpy as np
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import reachable
-from workflow_rl.engine.network import FIRST_PROGRAM, Network
-from workflow_rl.engine.state import FAILED, NOBODY, SMALL, SUCCEEDED, State, reset_one
+from workflow_rl.engine.network import FIRST_PROGRAM, SMALL, Network
+from workflow_rl.engine.state import FAILED, NOBODY, SUCCEEDED, State, reset_one
 from workflow_rl.engine.tables import (
     DRAW_RANGE,
     DRAWN,
@@ -112,6 +112,7 @@ def decode(key: int, s: State, t: Tables, r: Reduction) -> None:
     """Writes a state with this key."""
     reset_one(s, t)
     s.red, s.green_acts, s.rng = FIRST_PROGRAM, 0, 0
+    s.addresses, s.subnets = -1, -1  # B_line knows each place when it comes to its line
     for j in range(r.hosts.shape[0]):
         i = r.hosts.shape[0] - 1 - j
         host, radix = r.hosts[i], 8 * r.n_kinds[i]

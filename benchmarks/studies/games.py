@@ -13,10 +13,9 @@ import numpy as np
 from benchmarks.studies.statistics import summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.names import blue_named
-from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
-from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.envs.blue import Policy, cell_of, view_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import with_view

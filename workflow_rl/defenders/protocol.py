@@ -12,10 +12,9 @@ import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
-from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_AGENTS, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
-from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
 from workflow_rl.envs.env import NATIVE, Backend, make_envs

@@ -19,10 +19,12 @@ from workflow_rl.engine.network import (
     OPTION_PORTS,
     RED_ACTIONS,
     REVEALED,
+    SMALL,
     Network,
     Program,
+    Room,
+    room_for,
 )
-from workflow_rl.engine.state import SMALL, Room, room_for
 from workflow_rl.errors import check_choice
 
 Tables: TypeAlias = Any
@@ -41,67 +43,70 @@ EXPLOITS, AGENTS, BYTE = 8, 40, 256
 def tables_dtype(room: Room = SMALL) -> np.dtype:
     """The record of all tables. Signed throughout: Numba would turn a mixture of signed and unsigned into floats."""
     hosts, ports = room.of_hosts, room.of_ports
-    target = np.int8 if room is SMALL else np.int16
-    return np.dtype(
-        [
-            ("n_hosts", np.int64),
-            ("n_actions", np.int64),
-            # blue, by action
-            ("action_host", np.int8, room.actions),
-            ("removes", hosts, room.actions),  # the host, as a set, of a Remove; likewise Restore and Analyse
-            ("restores", hosts, room.actions),
-            ("analyses", hosts, room.actions),
-            ("places", np.int16, room.actions),  # the decoy, as a set
-            ("needs_free", ports, room.actions),  # the port, as a set, that this decoy needs
-            # hosts
-            ("genuine_ports", ports, room.hosts),
-            ("genuine_sockets", np.int8, room.hosts),
-            ("subnet", np.int8, room.hosts),
-            ("reveals", hosts, room.hosts),
-            ("decoys_for_os", np.int16, room.hosts),
-            ("foothold", np.int64),
-            ("service_host", np.int64),
-            # prices in tenths: of the set of privileged hosts, byte by byte
-            ("prices", np.int32, (room.hosts // 8, BYTE)),
-            ("price_restore", np.int64),
-            ("price_service_down", np.int64),
-            # subnets
-            ("subnet_hosts", hosts, room.subnets),
-            ("gateways", hosts, room.subnets),
-            # decoys
-            ("decoy_ports", ports, BYTE),
-            # exploits, highest weight first
-            ("options", np.int16, 1 << OPTION_PORTS),
-            ("exploit_port", ports, EXPLOITS),
-            ("guesses", np.int8, EXPLOITS),
-            ("answered_by", np.int16, EXPLOITS),
-            ("broken_by_restore", np.int8, EXPLOITS),
-            ("outcome", np.int8, (room.hosts, EXPLOITS)),
-            ("records_refused", np.int64),
-            ("records_accepted", np.int64),
-            ("records_decoy", np.int64),
-            ("records_exploit", np.int64),
-            # chance
-            ("best_exploit", np.int64),
-            ("detected", np.int64),
-            ("green_sleeps", np.int64),
-            ("green_hosts", hosts),
-            # red agents; lines are counted over all programs
-            ("scan_forgets", np.int8),
-            ("first_line", target, AGENTS),  # by the number of the agent: where it is before its first step
-            ("line_action", np.int8, room.lines),
-            ("line_target", np.int8, room.lines),  # below 0: a draw
-            ("line_from", hosts, room.lines),  # hosts from which the target is drawn
-            ("line_known", np.int8, room.lines),  # only from those that red knows
-            ("line_redraws", np.int8, room.lines),
-            ("line_bit", room.of_lines, room.lines),  # the line as a set, counted within its program
-            ("line_success", target, room.lines),
-            ("line_failure", target, room.lines),
-            ("line_unless_scanned", target, room.lines),
-            ("retakes", hosts, room.subnets),
-        ],
-        align=True,
-    )
+    of_blue_and_hosts = [
+        ("n_hosts", np.int64),
+        ("n_actions", np.int64),
+        # blue, by action
+        ("action_host", np.int8, room.actions),
+        ("removes", hosts, room.actions),  # the host, as a set, of a Remove; likewise Restore and Analyse
+        ("restores", hosts, room.actions),
+        ("analyses", hosts, room.actions),
+        ("places", np.int16, room.actions),  # the decoy, as a set
+        ("needs_free", ports, room.actions),  # the port, as a set, that this decoy needs
+        # hosts
+        ("genuine_ports", ports, room.hosts),
+        ("genuine_sockets", np.int8, room.hosts),
+        ("subnet", np.int8, room.hosts),
+        ("reveals", hosts, room.hosts),
+        ("decoys_for_os", np.int16, room.hosts),
+        ("foothold", np.int64),
+        ("service_host", np.int64),
+        # prices in tenths: of the set of privileged hosts, byte by byte
+        ("prices", np.int32, (room.hosts // 8, BYTE)),
+        ("price_restore", np.int64),
+        ("price_service_down", np.int64),
+    ]
+    return np.dtype([*of_blue_and_hosts, *_of_red(room)], align=True)
+
+
+def _of_red(room: Room) -> list[Any]:
+    hosts, ports = room.of_hosts, room.of_ports
+    return [
+        # subnets
+        ("subnet_hosts", hosts, room.subnets),
+        ("gateways", hosts, room.subnets),
+        # decoys
+        ("decoy_ports", ports, BYTE),
+        # exploits, highest weight first
+        ("options", np.int16, 1 << OPTION_PORTS),
+        ("exploit_port", ports, EXPLOITS),
+        ("guesses", np.int8, EXPLOITS),
+        ("answered_by", np.int16, EXPLOITS),
+        ("broken_by_restore", np.int8, EXPLOITS),
+        ("outcome", np.int8, (room.hosts, EXPLOITS)),
+        ("records_refused", np.int64),
+        ("records_accepted", np.int64),
+        ("records_decoy", np.int64),
+        ("records_exploit", np.int64),
+        # chance
+        ("best_exploit", np.int64),
+        ("detected", np.int64),
+        ("green_sleeps", np.int64),
+        ("green_hosts", hosts),
+        # red agents; lines are counted over all programs
+        ("scan_forgets", np.int8),
+        ("first_line", room.of_line, AGENTS),  # by the number of the agent: where it is before its first step
+        ("line_action", np.int8, room.lines),
+        ("line_target", np.int8, room.lines),  # below 0: a draw
+        ("line_from", hosts, room.lines),  # hosts from which the target is drawn
+        ("line_known", np.int8, room.lines),  # only from those that red knows
+        ("line_redraws", np.int8, room.lines),
+        ("line_bit", room.of_lines, room.lines),  # the line as a set, counted within its program
+        ("line_success", room.of_line, room.lines),
+        ("line_failure", room.of_line, room.lines),
+        ("line_unless_scanned", room.of_line, room.lines),
+        ("retakes", hosts, room.subnets),
+    ]
 
 
 def compile_tables(network: Network, edition: str = "current") -> np.ndarray:
