@@ -110,7 +110,7 @@ def test_the_values_solve_bellmans_equation_of_the_unreduced_game_with_all_145_a
         for to_go in range(1, HORIZON - step + 1):
             best = (chances * (rewards + solved.values[to_go - 1, there])).sum(axis=2).max(axis=1)
             assert np.allclose(best, solved.values[to_go, here], rtol=0, atol=1e-6)
-    assert lines == set(range(15))
+    assert lines == set(range(16))  # 15 of the program, and the one before the first step
 
 
 ORDERS = (
