@@ -45,7 +45,7 @@ def generate(hosts: int, unit_types: int, seed: int) -> Network:
     revealing = _reveal(subnets, office[0][0], plant[0][0], chance)
     network = _with_rules(f"generated-{hosts}-{unit_types}-{seed}", subnets, office[0][0].name, plant[0][0].name)
     known = {host.name: host for host in revealing}
-    members = [known[name] for subnet in network.subnets for name in subnet.hosts]
+    members = [known[host.name] for host in chain(*office, *servers, *plant)]
     accounts = {service.account for host in members for service in host.services}
     privileged = tuple(name for name in network.accounts.privileged if name in accounts)
     return replace(
