@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -23,6 +25,7 @@ NEEDED = re.compile(
     r"hosts|subnets|unit_types|(hosts|subnets|unit_types)\[\d+\]|.*\.(name|weight)|red"
 )  # by other checks
 PROGRAM = re.compile(r"red\..*?\.program")
+OPTIONAL = ("chance", "reward", "records", "accounts", "blue", "decoys", "exploits", "editions")  # sections
 LONGEST_FIELD = 160
 EMPTY = {str: "", int: 0, float: 0.0, bool: False}
 
@@ -67,7 +70,7 @@ def examine(file: str, content: bytes) -> Examination:
         line = int(found[1] or text.count("\n") + 1) if found else 0
         return _unreadable(file, line, f"not valid TOML: {TOML_LINE.sub('', str(error))}")
     builder = _Builder()
-    network: Network = builder.build(Network, document, "")
+    network: Network = builder.build(Network, _completed(document), "")
     wrong, broken = builder.complaints, builder.broken
     if not any(NEEDED.fullmatch(field) for field in broken):
         wrong += [complaint for complaint in complaints(network) if not _follows(complaint, broken)]
@@ -75,6 +78,26 @@ def examine(file: str, content: bytes) -> Examination:
     if wrong:
         return Examination(None, tuple(_located(file, lines, complaint) for complaint in wrong))
     return Examination(network, (), tuple(_located(file, lines, complaint) for complaint in warnings(network)))
+
+
+def _completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the sections that it leaves out: CybORG's own numbers, and a green agent that scans all."""
+    completed = {name: _cyborgs_own()[name] for name in OPTIONAL} | document
+    hosts = document.get("hosts")
+    tables = [host for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
+    if "accounts" not in document:
+        listed = [host["services"] for host in tables if isinstance(host.get("services"), list)]
+        used = {str(service.get("account")) for own in listed for service in own if isinstance(service, dict)}
+        privileged = [name for name in completed["accounts"]["privileged"] if name in used]
+        completed["accounts"] = {"privileged": privileged}
+    if "green" not in document:
+        completed["green"] = {"scans": [host["name"] for host in tables if isinstance(host.get("name"), str)]}
+    return completed
+
+
+@cache
+def _cyborgs_own() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "cage2.toml").read_text("utf-8"))
 
 
 def _located(file: str, lines: dict[str, int], complaint: Complaint) -> Mistake:
