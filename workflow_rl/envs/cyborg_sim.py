@@ -20,7 +20,7 @@ import gymnasium.spaces
 import numpy as np
 
 from workflow_rl.engine.network import Network
-from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 from workflow_rl.errors import MissingExtraError, UserError
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
