@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from workflow_rl.engine.network import Accounts, Host, Meander, Network, OperationalService, Red, Subnet
+from workflow_rl.engine.network import DECOY_PREFIX, Accounts, Host, Meander, Network, OperationalService, Red, Subnet
 from workflow_rl.engine.networks.check import CAPACITY, LONGEST_NAME, contradictions
 from workflow_rl.engine.networks.cyborg_agents import Agents, read_agents
 from workflow_rl.engine.networks.cyborg_export import addresses
@@ -82,7 +82,7 @@ def _assemble(path: Path, computers: list[Computer], subnets: list[Subnet], agen
     accounts = {service.account for host in hosts for service in host.services}
     stock = cage2()
     verbs = agents.blue.host_actions
-    decoys = tuple(decoy for decoy in stock.decoys if any(verb.endswith(decoy.name) for verb in verbs))
+    decoys = tuple(decoy for decoy in stock.decoys if DECOY_PREFIX + decoy.name in verbs)
     return replace(
         stock,
         name=re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem)[:LONGEST_NAME].lstrip("-") or "scenario",

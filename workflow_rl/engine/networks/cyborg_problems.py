@@ -102,7 +102,9 @@ def _host_problems(network: Network, host: Host) -> Iterator[str]:
 
 
 def _agent_problems(network: Network, red_agent: str) -> Iterator[str]:
-    if red_agent == "meander":
+    if red_agent not in network.red_agents:
+        yield f"the network has no such agent; it has {', '.join(network.red_agents)}"
+    elif red_agent == "meander":
         yield from _meander_problems(network)
     elif red_agent == "bline":
         names = cyborg_names(network)

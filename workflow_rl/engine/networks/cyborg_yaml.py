@@ -12,7 +12,7 @@ import yaml
 
 from workflow_rl.errors import NetworkError
 
-LARGEST_FILE = 1_000_000  # bytes; Scenario2 with all images has 30,000
+LARGEST_FILE = 500_000  # bytes; Scenario2 with all images has 30,000
 MOST_VALUES = 100_000  # with repeated ones counted each time
 LONGEST_TEXT = 64
 
@@ -102,9 +102,11 @@ def read_yaml(path: Path) -> Part:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise NetworkError(f"{path}: not valid YAML{place}: {error.problem}.") from None
+        raise NetworkError(f"{path}: not valid YAML{place}: {str(error.problem)[:200]}.") from None
     except yaml.YAMLError as error:
         raise NetworkError(f"{path}: not valid YAML: {str(error).splitlines()[0]}.") from None
+    except NetworkError:
+        raise
     except RecursionError:
         raise NetworkError(f"{path}: nested too deeply.") from None
     except ValueError as error:
