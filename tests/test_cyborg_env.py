@@ -362,7 +362,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     four values from step.
     """
     from workflow_rl.engine.network_file import load_network
-    from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+    from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 
     root = tmp_path / "cage-challenge-2" / "CybORG" / "CybORG"
     files = {
