@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.networks.complaint import shown
+from workflow_rl.engine.networks.complaint import named, shown
 from workflow_rl.engine.networks.mistakes import Examination, examine
 from workflow_rl.errors import NetworkError, UserError
 
@@ -66,10 +66,10 @@ def examine_file(path: Path) -> Examination:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise NetworkError(f"{path}: cannot read the network file ({reason}).") from None
+        raise NetworkError(f"{named(path)}: cannot read the network file ({reason}).") from None
     if len(content) > LARGEST_FILE:
-        raise NetworkError(f"{path}: too large for a network file; allowed: up to {LARGEST_FILE:,} bytes.")
-    return _examine(str(path), content)
+        raise NetworkError(f"{named(path)}: too large for a network file; allowed: up to {LARGEST_FILE:,} bytes.")
+    return _examine(named(path), content)
 
 
 @cache

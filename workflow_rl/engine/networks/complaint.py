@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-LONGEST_VALUE = 80  # of a value in a message
+LONGEST_VALUE, LONGEST_PATH = 80, 250  # of values and of paths in messages
 
 
 class Complaint(NamedTuple):
@@ -22,6 +22,12 @@ def shown(value: object) -> str:
     """A value as messages show it: on one line, and not too long."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:20]}... ({len(text)} characters)"
+
+
+def named(path: object) -> str:
+    """A path as messages show it: as it is, unless it is very long or would disturb the terminal."""
+    text = str(path)
+    return text if len(text) <= LONGEST_PATH and text.isprintable() else shown(text)
 
 
 def unknown(field: str, name: object, known: Iterable[str], place: str = "") -> Complaint:
