@@ -78,7 +78,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self.observation_space = Box(0.0, 1.0, (4 * len(self.network.hosts),), np.float32)
         self.action_space: Any = Discrete(self.network.n_actions)
         self._seed: int | None = None
-        self._episode, self._actions = 0, bytearray()
+        self._episode, self._actions = 0, list[int]()
         self.observation = np.zeros(4 * len(self.network.hosts), np.float32)  # the latest one
 
     @property
@@ -182,7 +182,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         assert self._seed is not None
         words = np.random.SeedSequence([self._seed, self._episode]).generate_state(2, np.uint64)
         seed = self._seed if self._episode == 0 else int(words[0]) << 64 | int(words[1])
-        self._actions = bytearray()
+        self._actions = []
         with self._explained():
             self.observation = self._game.reset(seed)
         if self._recorder is not None:
@@ -200,7 +200,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             reward = self._play(sleep)
             if self._recorder is not None:
                 self.opening.append(self._recorder.record(sleep, self.observation, reward))
-        self._actions = bytearray()  # from now on blue's own
+        self._actions = []  # from now on blue's own
 
     def _play(self, action: int) -> float:
         self._actions.append(action)

@@ -20,6 +20,7 @@ import gymnasium.spaces
 import numpy as np
 
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.networks.cyborg_agents import ProgramAgent, scanning_green
 from workflow_rl.envs.cyborg_scenario import cyborg_scenario
 from workflow_rl.errors import MissingExtraError, UserError
 
@@ -168,9 +169,11 @@ class CyborgGame:
     def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, network: Network) -> None:
         self.network = network
         self._chance = random.Random(0).getstate()
-        agents = {"Red": package.red_agents[red_agent]}
+        self.names = {name: name for name in network.host_names}
+        own = functools.partial(ProgramAgent, network, red_agent, self.names, lambda: self.controller.state)
+        agents = {"Red": package.red_agents.get(red_agent, own)}
         if green_agent == "active":
-            agents["Green"] = package.green_agent
+            agents["Green"] = scanning_green(package.green_agent, [self.names[name] for name in network.green.scans])
         with self._own_chance():
             self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(network), "sim", agents=agents)
             self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
