@@ -142,7 +142,7 @@ def _fill_actions(row: Any, network: Network) -> None:
         if host:
             row["action_host"][action] = network.host_names.index(host)
         if verb in columns:
-            row[columns[verb]][action] = 1 << network.host_names.index(host)
+            row[columns[verb]][action] = _mask([network.host_names.index(host)])
         if verb in decoys:
             row["places"][action] = 1 << decoys[verb]
             row["needs_free"][action] = 1 << network.ports.index(network.decoys[decoys[verb]].needs_free)
@@ -195,7 +195,8 @@ def _fill_exploits(row: Any, network: Network) -> None:
         )
         for h, host in enumerate(network.hosts):
             for service in host.services:
-                if service.type == exploit.type and exploit.port in service.ports:
+                meets = service.type == exploit.type and exploit.port in service.ports
+                if meets and row["outcome"][h, e] == NO_SERVICE:  # the first that fits, as in CybORG
                     row["outcome"][h, e] = _outcome(network, exploit.by, host.guessable, service.account)
     deciding = network.ports[:OPTION_PORTS]
     remembered = np.arange(1 << len(deciding))

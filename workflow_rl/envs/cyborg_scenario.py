@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from math import log2
 from typing import Any
 
 from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
@@ -113,7 +114,13 @@ def _subnet(network: Network, subnet: Subnet) -> Yaml:
     if subnet.reached_through:
         rules[network.subnet_of(network.red.foothold)] = {"in": "None", "out": "all"}
     rules["all"] = {"in": "all", "out": "all"}
-    return {"Hosts": list(subnet.hosts), "NACLs": rules, "Size": len(subnet.hosts)}
+    return {"Hosts": list(subnet.hosts), "NACLs": rules, "Size": _size(len(subnet.hosts))}
+
+
+def _size(n_hosts: int) -> int:
+    """The size to give for a subnet, so that the range that CybORG makes of it has addresses for all hosts."""
+    bits = max(int(log2(n_hosts + 5)), 4)
+    return n_hosts if n_hosts <= 2**bits - 2 else 2 ** (bits + 1) - 5
 
 
 def _host(network: Network, host: Host) -> Yaml:
