@@ -103,8 +103,6 @@ class PlainGame:
         self.tried: tuple[str, int, int] = ("", -1, -1)  # exploit, result, detected
         self.candidates: list[str] = []
 
-    # ---------------------------------------------------------------------------------------------------- one step
-
     def step(self, action: int) -> dict[str, Any]:
         """Blue, green, red, reward, monitor."""
         verb, host = self.network.action_parts(action)
@@ -179,8 +177,6 @@ class PlainGame:
     def _privileged(self, host: str) -> bool:
         return any(session.privileged for session in self.sessions[host])
 
-    # --------------------------------------------------------------------------------------------- what red's actions do
-
     def _red(self) -> tuple[str, str, int]:
         """Red chooses and acts; returns action, target and success."""
         action, target = self._choose()
@@ -222,7 +218,9 @@ class PlainGame:
 
     def _exploit(self, host: str) -> bool:
         known = self.red.ports.get(host, set())
-        options = [e for e in self.network.exploits if e.port in known and (not e.and_one_of or known & set(e.and_one_of))]
+        options = [
+            e for e in self.network.exploits if e.port in known and (not e.and_one_of or known & set(e.and_one_of))
+        ]
         if not options:
             self.tried = ("", NO_OPTION, -1)
             return False
@@ -284,8 +282,6 @@ class PlainGame:
         if host not in self.restored:
             self.service_runs = False
         return True
-
-    # ------------------------------------------------------------------------------------------------- how red chooses
 
     def _choose(self) -> tuple[str, str]:
         if self.red_agent == "sleep":
@@ -361,8 +357,6 @@ class PlainGame:
             if target in red.mapped:
                 red.exploited.discard(target)
 
-    # ------------------------------------------------------------------------------------------------------- the record
-
     def _row(self, action: int, reward: float, green: str, activity: dict[str, str]) -> dict[str, Any]:
         names, (red_action, target, success), (exploit, result, detected) = list(self.hosts), self.last, self.tried
         places = self.network.subnet_names if red_action == "DiscoverRemoteSystems" else names
@@ -398,7 +392,9 @@ class PlainGame:
         }
 
 
-def plain_trace(network: Network, red_agent: str, games: Sequence[tuple[int, Sequence[int], bool]], edition: str) -> Trace:
+def plain_trace(
+    network: Network, red_agent: str, games: Sequence[tuple[int, Sequence[int], bool]], edition: str
+) -> Trace:
     """Games of the plain simulator as a trace; each is given by its seed, blue's actions and whether green acts."""
     played = []
     for seed, actions, green_acts in games:

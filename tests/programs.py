@@ -1,15 +1,10 @@
-"""Programs that red follows in tests of the lockstep: ten that try what no stock agent does, and random ones."""
+"""Programs for CAGE Challenge 2 that try what no stock agent does."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from benchmarks.programs import ESCALATE, EXPLOIT, IMPACT, SCAN, SLEEP, SWEEP
+from workflow_rl.engine.network import ANY_HOST, DRAWN_USER, REVEALED, Program, ProgramLine
 
-import numpy as np
-
-from workflow_rl.engine.network import ANY_HOST, DRAWN_USER, RED_ACTIONS, REVEALED, Network, Program, ProgramLine
-from workflow_rl.engine.networks.check import DRAWS, contradictions
-
-SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = RED_ACTIONS
 Line = tuple[str, str, int, int] | tuple[str, str, int, int, dict[str, int | bool]]
 USERS = ("User1", "User2", "User3", "User4")
 
@@ -37,7 +32,8 @@ NASTY = {
     ),
     "exploits_without_a_scan": program(
         (EXPLOIT, "User1", 1, 2), (ESCALATE, "User1", 2, 2), (SWEEP, "User", 3, 3), (EXPLOIT, "User1", 4, 5),
-        (ESCALATE, "User1", 5, 5), (EXPLOIT, "Enterprise2", 7, 6), (SCAN, "User1", 0, 0), (ESCALATE, "Enterprise2", 0, 0),
+        (ESCALATE, "User1", 5, 5), (EXPLOIT, "Enterprise2", 7, 6), (SCAN, "User1", 0, 0),
+        (ESCALATE, "Enterprise2", 0, 0),
     ),
     "escalates_elsewhere": program(
         (ESCALATE, "Enterprise2", 1, 1), (ESCALATE, "User0", 2, 0), (ESCALATE, "User2", 3, 3), (SWEEP, "User", 4, 4),
@@ -76,41 +72,3 @@ NASTY = {
     ),
 }  # fmt: skip
 """Programs for CAGE Challenge 2."""
-
-
-def with_programs(network: Network, programs: dict[str, Program]) -> Network:
-    """The network with further red agents."""
-    grown = replace(network, red=replace(network.red, programs={**network.red.programs, **programs}))
-    assert list(contradictions(grown)) == []
-    return grown
-
-
-def random_program(network: Network, generator: np.random.Generator, lines: int = 24) -> Program:
-    """A valid program at random: any action on any target, jumps anywhere; after an exploit it escalates there."""
-    hosts, users = [*network.host_names], tuple(
-        host.name for host in network.hosts if len(host.reveals) == 1 and host.name != network.red.foothold
-    )
-    drawn = [str(name) for name in generator.permutation([ANY_HOST, *network.unit_types])[: DRAWS - 1]]
-    made: list[ProgramLine] = [ProgramLine(SWEEP, network.subnet_of(network.red.foothold), 1, int(generator.integers(lines)))]
-    if users:
-        made.append(ProgramLine(SCAN, DRAWN_USER, 2, int(generator.integers(lines)), redraw=bool(generator.random() < 0.5)))
-        drawn += [DRAWN_USER, REVEALED]
-    while len(made) < lines:
-        number = len(made)
-        jumps = [number + 1 if generator.random() < 0.7 else int(generator.integers(lines)) for _ in range(2)]
-        success, failure = (min(jump, lines - 1) for jump in jumps)
-        action = str(generator.choice([SWEEP, SCAN, EXPLOIT, EXPLOIT, ESCALATE, IMPACT, SLEEP], p=[0.15, 0.25, 0.2, 0.15, 0.15, 0.05, 0.05]))
-        target = str(generator.choice(drawn if generator.random() < 0.6 else hosts))
-        redraw = target not in (REVEALED, *hosts) and bool(generator.random() < 0.4)
-        instead = int(generator.integers(lines)) if generator.random() < 0.1 else -1
-        if action == SWEEP:
-            made.append(ProgramLine(action, str(generator.choice(network.subnet_names)), success, failure, instead))
-        elif action in (IMPACT, SLEEP):
-            place = network.operational_service.host if action == IMPACT else ""
-            made.append(ProgramLine(action, place, success, failure, instead))
-        elif action == EXPLOIT and number + 1 < lines:
-            made.append(ProgramLine(action, target, number + 1, failure, instead, redraw))
-            made.append(ProgramLine(ESCALATE, target, min(success + 1, lines - 1), failure))
-        elif action != EXPLOIT:
-            made.append(ProgramLine(action, target, success, failure, instead, redraw))
-    return Program(tuple(made), users)

@@ -1,4 +1,4 @@
-"""A second implementation of the rules agrees with genuine CybORG's recordings, and with the engine on large networks."""
+"""A second implementation of the rules agrees with recorded games, and with the engine on large networks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.programs import random_program, with_programs
 from tests.plain_simulator import PlainGame, plain_trace
-from tests.programs import random_program, with_programs
 from tests.variants import variant
 from workflow_rl.engine.network import Exploit, Network
 from workflow_rl.engine.tables import compile_tables
@@ -43,6 +43,7 @@ class Recorded:
         return self._at("detect") == 1
 
     def green(self, hosts: Sequence[str]) -> str:
+        assert hosts
         return ""
 
 
@@ -70,7 +71,7 @@ def test_the_plain_simulator_reproduces_every_array_of_recorded_games(
 def large(n_hosts: int, seed: int) -> Network:
     """A random network with a random program ``own`` beside B_line and Meander."""
     network = variant(n_hosts, seed)
-    return with_programs(network, {"own": random_program(network, np.random.default_rng(seed), 32)})
+    return with_programs(network, {"own": random_program(network, seed)})
 
 
 def plain_games(network: Network, red_agent: str, number: int, edition: str = "current") -> Trace:

@@ -46,7 +46,12 @@ def variant(n_hosts: int, seed: int) -> Network:
 
 
 def finished(
-    network: Network, name: str, hosts: tuple[Host, ...], subnets: tuple[Subnet, ...], bline: Program, scans: tuple[str, ...]
+    network: Network,
+    name: str,
+    hosts: tuple[Host, ...],
+    subnets: tuple[Subnet, ...],
+    bline: Program,
+    scans: tuple[str, ...],
 ) -> Network:
     """The network with other hosts; accounts and unit types that no host has any more are left out."""
     used = {service.account for host in hosts for service in host.services}

@@ -94,7 +94,9 @@ class ProgramAgent:
         """The hosts from which a target is drawn: those of the list, or of a unit type as far as red knows them."""
         if target == DRAWN_USER:
             return [self.names[name] for name in self.program.users]
-        known = {self.state().ip_addresses[address] for address, is_known in action_space["ip_address"].items() if is_known}
+        known = {
+            self.state().ip_addresses[address] for address, is_known in action_space["ip_address"].items() if is_known
+        }
         hosts = [host for host in self.network.hosts if host.name != self.network.red.foothold]
         return [
             self.names[host.name]
