@@ -13,13 +13,13 @@ import yaml
 
 from tests.conftest import ORACLE, SHARED
 from tests.cyborg_variants import CAGE2, VARIANTS, renamed
+from workflow_rl.engine.cyborg.exporter import cyborg_scenario, scenario_text
+from workflow_rl.engine.cyborg.importer import import_scenario
+from workflow_rl.engine.cyborg.problems import cyborg_problems
+from workflow_rl.engine.cyborg.rules import cyborg_names
+from workflow_rl.engine.cyborg.scenario_yaml import LARGEST_FILE
 from workflow_rl.engine.network import Host, Meander, Network, Service
 from workflow_rl.engine.networks.check import contradictions
-from workflow_rl.engine.networks.cyborg_export import cyborg_scenario, scenario_text
-from workflow_rl.engine.networks.cyborg_import import import_scenario
-from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
-from workflow_rl.engine.networks.cyborg_rules import cyborg_names
-from workflow_rl.engine.networks.cyborg_yaml import LARGEST_FILE
 from workflow_rl.envs.cyborg_env import CyborgEnv
 from workflow_rl.errors import NetworkError, UserError
 

@@ -86,8 +86,8 @@ def import_command(
 ) -> None:
     """Turns a scenario of CybORG into a network file, and says what could not be carried over."""
     _require_yaml()
+    from workflow_rl.engine.cyborg.importer import import_scenario
     from workflow_rl.engine.networks.complaint import named
-    from workflow_rl.engine.networks.cyborg_import import import_scenario
 
     _refuse_existing(out)
     made, notes = import_scenario(scenario, _parse_unit_types(unit_type or []))
@@ -105,8 +105,9 @@ def export_command(
     _require_yaml()
     import yaml
 
+    from workflow_rl.engine.cyborg.exporter import cyborg_scenario
+    from workflow_rl.engine.cyborg.problems import cyborg_problems
     from workflow_rl.engine.network_file import as_network
-    from workflow_rl.engine.networks.cyborg_export import cyborg_problems, cyborg_scenario
     from workflow_rl.errors import check_choice
 
     check_choice("simulator", to, ["cyborg"])

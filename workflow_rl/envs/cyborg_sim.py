@@ -19,10 +19,11 @@ import gymnasium
 import gymnasium.spaces
 import numpy as np
 
+from workflow_rl.engine.cyborg.exporter import cyborg_scenario
+from workflow_rl.engine.cyborg.problems import cyborg_problems
+from workflow_rl.engine.cyborg.rules import PRIVILEGED, cyborg_names
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
-from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
-from workflow_rl.engine.networks.cyborg_rules import PRIVILEGED, cyborg_names
+from workflow_rl.envs.cyborg_agents import ProgramAgent, scanning_green
 from workflow_rl.errors import MissingExtraError, UserError
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
@@ -174,9 +175,10 @@ class CyborgGame:
         check_playable(network, (red_agent,))
         self.network, self.names = network, cyborg_names(network)
         self._chance = random.Random(0).getstate()
-        agents = {"Red": package.red_agents[red_agent]}
+        own = functools.partial(ProgramAgent, network, red_agent, self.names, lambda: self.controller.state)
+        agents = {"Red": package.red_agents.get(red_agent, own)}
         if green_agent == "active":
-            agents["Green"] = _scanning(package.green_agent, [self.names[host] for host in network.green.scans])
+            agents["Green"] = scanning_green(package.green_agent, [self.names[name] for name in network.green.scans])
         with self._own_chance():
             self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(network), "sim", agents=agents)
             self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
@@ -233,17 +235,6 @@ class CyborgGame:
         finally:
             self._chance = random.getstate()
             random.setstate(callers)
-
-
-def _scanning(green_agent: Any, hosts: list[str]) -> Any:
-    """CybORG's acting green, which scans hosts of fixed names, with these names."""
-
-    class Green(green_agent):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.hostnames = hosts
-
-    return Green
 
 
 def check_package(package: CyborgPackage, edition: str) -> None:

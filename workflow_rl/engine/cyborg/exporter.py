@@ -8,9 +8,8 @@ from typing import Any
 
 import yaml
 
-from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
-from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
-from workflow_rl.engine.networks.cyborg_rules import (
+from workflow_rl.engine.cyborg.problems import cyborg_problems
+from workflow_rl.engine.cyborg.rules import (
     CLOSED,
     LEVELS,
     OPEN,
@@ -20,6 +19,7 @@ from workflow_rl.engine.networks.cyborg_rules import (
     process_type,
     takeable,
 )
+from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
 from workflow_rl.errors import UserError
 
 # How CybORG describes the processes of our types of service.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
-from workflow_rl.engine.network import Host, Network
-from workflow_rl.engine.networks.cyborg_rules import (
+from workflow_rl.engine.cyborg.rules import (
     LEVELS,
     OPEN,
     PRIVILEGED,
@@ -19,6 +18,7 @@ from workflow_rl.engine.networks.cyborg_rules import (
     retaken_groups,
     takeable,
 )
+from workflow_rl.engine.network import Host, Network
 
 
 def cyborg_problems(network: Network, red_agents: Iterable[str] | None = None) -> list[str]:

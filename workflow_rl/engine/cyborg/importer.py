@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from workflow_rl.engine.network import DECOY_PREFIX, Accounts, Host, Meander, Network, OperationalService, Red, Subnet
-from workflow_rl.engine.networks.check import CAPACITY, LONGEST_NAME, contradictions
-from workflow_rl.engine.networks.cyborg_agents import Agents, read_agents
-from workflow_rl.engine.networks.cyborg_export import addresses
-from workflow_rl.engine.networks.cyborg_hosts import Computer, read_hosts
-from workflow_rl.engine.networks.cyborg_problems import runs_out
-from workflow_rl.engine.networks.cyborg_rules import (
+from workflow_rl.engine.cyborg.exporter import addresses
+from workflow_rl.engine.cyborg.problems import runs_out
+from workflow_rl.engine.cyborg.rules import (
     CLOSED,
     GATEWAY,
     OPEN,
@@ -27,7 +23,11 @@ from workflow_rl.engine.networks.cyborg_rules import (
     takeable,
     usable_name,
 )
-from workflow_rl.engine.networks.cyborg_yaml import Part, read_yaml
+from workflow_rl.engine.cyborg.scenario_agents import Agents, read_agents
+from workflow_rl.engine.cyborg.scenario_hosts import Computer, read_hosts
+from workflow_rl.engine.cyborg.scenario_yaml import Part, read_yaml
+from workflow_rl.engine.network import DECOY_PREFIX, Accounts, Host, Meander, Network, OperationalService, Red, Subnet
+from workflow_rl.engine.networks.check import CAPACITY, LONGEST_NAME, contradictions
 from workflow_rl.errors import NetworkError, UserError
 
 _LARGEST_SUBNET = 1000

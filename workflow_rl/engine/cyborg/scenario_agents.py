@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workflow_rl.engine.cyborg.rules import GREEN_SCANS, PRIVILEGED, cage2
+from workflow_rl.engine.cyborg.scenario_hosts import Computer
+from workflow_rl.engine.cyborg.scenario_yaml import Part, shown
 from workflow_rl.engine.network import RED_ACTIONS, Blue
 from workflow_rl.engine.networks.check import HOST_VERBS, PLAIN_VERBS
-from workflow_rl.engine.networks.cyborg_hosts import Computer
-from workflow_rl.engine.networks.cyborg_rules import GREEN_SCANS, PRIVILEGED, cage2
-from workflow_rl.engine.networks.cyborg_yaml import Part, shown
 
 _OF_AGENT = (
     "AllowedSubnets", "INT", "actions", "adversary", "agent_type", "reward_calculator_type", "starting_sessions",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
+from workflow_rl.engine.cyborg.rules import LEVELS, PRIVILEGED, SERVICE, TYPES, cage2, process_type
+from workflow_rl.engine.cyborg.scenario_yaml import Part, read_yaml, shown
 from workflow_rl.engine.network import Host, Service
 from workflow_rl.engine.networks.check import NAME
-from workflow_rl.engine.networks.cyborg_rules import LEVELS, PRIVILEGED, SERVICE, TYPES, cage2, process_type
-from workflow_rl.engine.networks.cyborg_yaml import Part, read_yaml, shown
 
 _OF_IMAGE = ("Processes", "System info", "User Info", "Services")
 _OF_HOST = ("AWS_Info", "image", "info", "ConfidentialityValue", "AvailabilityValue", *_OF_IMAGE)
