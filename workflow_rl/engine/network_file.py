@@ -15,6 +15,7 @@ from workflow_rl.errors import NetworkError, UserError
 
 NETWORKS = Path(__file__).parent / "networks"
 CAGE2 = NETWORKS / "cage2.toml"
+CONTENT = "_content"  # attribute of a network that was read from a file: the file's bytes
 
 T = TypeVar("T")
 
@@ -26,9 +27,14 @@ def load_network(path: Path = CAGE2) -> Network:
         NetworkError: the file is missing, is not TOML (with the line), or a field is wrong (with its name).
     """
     try:
-        return _load(Path(path), Path(path).read_bytes())
+        return parse_network(Path(path).read_bytes(), str(path))
     except OSError as error:
         raise NetworkError(f"{path}: cannot read the network file ({error.strerror}).") from None
+
+
+def parse_network(content: bytes, where: str) -> Network:
+    """The network in the content of a file; ``where`` names it in messages."""
+    return _load(where, content)
 
 
 def bundled() -> tuple[str, ...]:
@@ -50,7 +56,7 @@ def as_network(network: Network | Path | str) -> Network:
 
 
 @cache
-def _load(path: Path, content: bytes) -> Network:
+def _load(path: str, content: bytes) -> Network:
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
@@ -63,6 +69,7 @@ def _load(path: Path, content: bytes) -> Network:
             raise _FieldError(where, complaint)
     except _FieldError as error:
         raise NetworkError(f"{path}: field {error}.") from None
+    vars(network)[CONTENT] = content  # of this object alone: dataclasses.replace() makes one without it
     return network
 
 
