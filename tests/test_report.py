@@ -463,8 +463,8 @@ def test_every_text_of_a_run_and_of_its_games_is_escaped(data: RunData, games: G
             return replace(value, **{item.name: spoil(getattr(value, item.name), item.name) for item in fields(value)})
         if isinstance(value, dict):
             return {key: spoil(one, key) for key, one in value.items()}
-        if isinstance(value, list):
-            return [spoil(one, name) for one in value]
+        if isinstance(value, (list, tuple)):  # also of the network: all its names
+            return type(value)(spoil(one, name) for one in value)
         names = isinstance(value, str) and name not in ("kind", "takeover")
         return f"{value}<img>".replace(",", "<img>,") if names else value
 
