@@ -127,11 +127,11 @@ def play(
     envs.reset(seed=(np.arange(n_games) + SEED).tolist())
     memories, generator = np.zeros(n_games, MEMORY_DTYPE), np.random.default_rng(SEED)
     begin_some(memories, np.zeros(len(memories), np.int64), np.ones(n_games, bool))
-    packed, total, returns = envs.packed_observations, np.zeros(n_games), []
+    packed, total, returns = envs.packed_observations[:, 0], np.zeros(n_games), []
     for step in range(1, max(CHALLENGE_LENGTHS) + 1):
-        actions = act(blue(memories if view_of(blue).remembers else packed, generator), step)
+        actions = act(blue(memories if view_of(blue).remembers else packed[:, None], generator), step)
         total += envs.step(actions)[1]
-        packed = seen(envs.packed_observations, envs.snapshot(), memories, actions)
+        packed = seen(envs.packed_observations[:, 0], envs.snapshot(), memories, actions)
         remember_all(memories, actions, packed)
         if step in CHALLENGE_LENGTHS:
             returns.append(total.copy())

@@ -52,6 +52,15 @@ EXPERIMENTS = {
     "limits": Experiment("(writes the limits that ship with the package, from the result of `limit`)"),
     "mutations": Experiment("which wrong entries of the engine's tables a replay notices", argument=RECORDINGS),
     "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
+    "playbooks": Experiment(
+        "whether GP-UCB finds better orders than random search where there are thousands",
+        tuple(
+            f"{network} {red} {takeover}"
+            for network in ("cage2-fine", "plant", "five")
+            for red, late in (("bline", "30"), ("meander", "40"))
+            for takeover in ("0", late)
+        ),
+    ),
     "replay": Experiment("whether the engine reproduces every recorded game of CybORG", argument=RECORDINGS),
     "report": Experiment("how long a report takes to write and to open"),
     "search": Experiment("what the default search finds, in which time, with which regret"),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command import main
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import Network, ProgramLine
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN, compile_tables
 from workflow_rl.errors import UserError
@@ -42,9 +42,8 @@ class Mutant:
         """The tables with the wrong entry."""
         tables = compile_tables(network, self.edition)
         if self.table == "price":
-            low, high = np.arange(256) >> self.entry[0] & 1, np.arange(256) >> (self.entry[0] - 8) & 1
-            tables[0]["price_low"] += (low if self.entry[0] < 8 else 0 * low).astype(np.int32)
-            tables[0]["price_high"] += (high if self.entry[0] >= 8 else 0 * high).astype(np.int32)
+            byte, bit = divmod(self.entry[0], 8)
+            tables[0]["prices"][byte] += (np.arange(256) >> bit & 1).astype(np.int32)
         elif self.entry:
             tables[0][self.table][self.entry] = self.value
         else:
@@ -79,13 +78,14 @@ def _sets(network: Network) -> Iterator[Mutant]:
             for bit in range(bits):
                 yield Mutant(name, (entry,), int(tables[name][entry]) ^ 1 << bit)
     for bit in range(hosts):
-        yield Mutant("bline_users", (), int(tables["bline_users"]) ^ 1 << bit)
+        for line in np.flatnonzero(tables["line_from"]).tolist():
+            yield Mutant("line_from", (line,), int(tables["line_from"][line]) ^ 1 << bit)
         yield Mutant("green_hosts", (), int(tables["green_hosts"]) ^ 1 << bit)
 
 
 def _numbers(network: Network) -> Iterator[Mutant]:
     """Tables of numbers: each entry set to every other value."""
-    hosts, lines, exploits = len(network.hosts), len(network.red.bline.program), len(network.exploits)
+    hosts, lines, exploits = len(network.hosts), len(_program(network)), len(network.exploits)
     values = {
         "subnet": (range(hosts), range(len(network.subnets))),
         "guesses": (range(exploits), range(2)),
@@ -168,7 +168,7 @@ def reason(mutant: Mutant, network: Network) -> str:
 
 
 def _reason_chance(mutant: Mutant, network: Network) -> str:
-    if mutant.table in ("best_exploit", "detected", "green_sleeps", "bline_users"):
+    if mutant.table in ("best_exploit", "detected", "green_sleeps", "line_from"):
         return "chance is forced in a replay; tests/test_free_play.py checks the probabilities"
     if mutant.table == "green_hosts":
         return "green sleeps in the recordings; tests/test_env.py checks the acting green"
@@ -228,18 +228,22 @@ def _memories_of(network: Network, host: int) -> set[int]:
     return {genuine | int(tables["decoy_ports"][placed & fitting]) for placed in range(256)}
 
 
+def _program(network: Network) -> tuple[ProgramLine, ...]:
+    return network.red.programs["bline"].program
+
+
 def _reason_bline(mutant: Mutant, network: Network) -> str:
     tables = compile_tables(network)[0]
     if mutant.table == "line_failure":
         if tables["line_action"][mutant.entry[0]] == SCAN:
             return "a scan never fails"
-        line = network.red.bline.program[mutant.entry[0]]
+        line = _program(network)[mutant.entry[0]]
         if line.action == "DiscoverRemoteSystems":
             return "this sweep never fails, for its subnet can always be reached"
     if mutant.table == "line_unless_scanned":
-        before = [i for i, line in enumerate(network.red.bline.program) if line.success == mutant.entry[0]]
-        scans_op = [i for i in before if network.red.bline.program[i].action == "DiscoverNetworkServices"]
-        if not any(network.red.bline.program[i].target == "Op_Server0" for i in scans_op):
+        before = [i for i, line in enumerate(_program(network)) if line.success == mutant.entry[0]]
+        scans_op = [i for i in before if _program(network)[i].action == "DiscoverNetworkServices"]
+        if not any(_program(network)[i].target == "Op_Server0" for i in scans_op):
             return "no empty scan can come before this line is executed for the first time"
     return ""
 

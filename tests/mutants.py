@@ -77,11 +77,8 @@ def _port(number: int) -> int:
 
 def _price(host: str) -> Callable[[np.ndarray], None]:
     def change(tables: np.ndarray) -> None:
-        index = _host(host)
-        field, bit = ("price_low", index) if index < 8 else ("price_high", index - 8)
-        for byte in range(256):
-            if byte >> bit & 1:
-                tables[0][field][byte] += 1
+        number, bit = divmod(_host(host), 8)
+        tables[0]["prices"][number, np.arange(256) >> bit & 1 == 1] += 1
 
     return change
 
@@ -131,9 +128,9 @@ SOURCE_MUTANTS = [
     SourceMutant("an unreachable scan fails", "effects.py", "    if s.scan_empty:\n", "    if s.scan_empty:\n        s.red_success = FAILED\n"),
     SourceMutant("a second exploit lowers the level", "effects.py", "privileged_before = has(s.privileged, host)", "privileged_before = False\n    s.privileged &= ~here"),
     SourceMutant("a decoy placed in the same step hides nothing", "observe.py", "ACTIVITY_NONE if decoy_placed else ACTIVITY_SCAN", "ACTIVITY_SCAN"),
-    SourceMutant("an exploit is not remembered as User", "observe.py", "observation = believe(observation, records.host, BELIEF_USER)", "observation = observation"),
+    SourceMutant("an exploit is not remembered as User", "observe.py", "believe(s, records.host, BELIEF_USER)", "pass"),
     SourceMutant("Analyse sees what red does in the same step", "step.py", "    if found_malware", "    if s.malware & t.analyses[action] != 0"),
     SourceMutant("Meander keeps a host after a failed escalation", "opponents.py", "        s.escalated &= ~target\n        if s.mapped", "        if s.mapped"),
     SourceMutant("Meander may escalate where it was mapped and not exploited", "opponents.py", "& (~s.mapped | s.exploited)", ""),
-    SourceMutant("B_line restarts after every empty scan", "opponents.py", " and not has(s.lines_done, line)", ""),
+    SourceMutant("B_line restarts after every empty scan", "opponents.py", " and s.lines_done & t.line_bit[line] == 0", ""),
 ]  # fmt: skip

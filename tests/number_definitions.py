@@ -15,8 +15,9 @@ import numpy as np
 from tests.conftest import DATA, ROOT
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
 from workflow_rl.config import CHALLENGE_LENGTHS, SearchConfig, TrainConfig
-from workflow_rl.engine.network_file import CAPACITY, load_network
-from workflow_rl.engine.state import STATE_DTYPE
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.check import CAPACITY, LINES
+from workflow_rl.engine.state import state_dtype
 from workflow_rl.envs.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
 from workflow_rl.fidelity.traces import TRACE_PORTS, TRACE_SCANNED_BIT
 from workflow_rl.presets import ON_CYBORG, PRESETS, make_config
@@ -69,7 +70,7 @@ EVERYWHERE = {
     f"{SHORT}, {MIDDLE} and {LONG} steps": THE_PROTOCOL,
     f"{SHORT}, {MIDDLE}, {LONG} steps": THE_PROTOCOL,
     f"{LONG} steps": THE_PROTOCOL,
-    f"{STATE_DTYPE.itemsize}-byte": "the state of an environment",
+    f"{state_dtype().itemsize}-byte": "the state of an environment",
     "64-bit": STORAGE,
     f"{N_EVALUATED} fresh": "games of an evaluation",
     f"{TrainConfig.n_envs} environments": A_SETTING,
@@ -141,7 +142,7 @@ DEFINITIONS = {
         f"clip ({make_config('search').clip})": A_SETTING,
         f"{make_config('search').epochs} epochs": A_SETTING,
     },
-    "docs/engine.md": {f"{STATE_DTYPE.itemsize} bytes": "the state of an environment"},
+    "docs/engine.md": {f"{state_dtype().itemsize} bytes": "the state of an environment"},
     "docs/fidelity.md": {
         f"sample of {N_SAMPLES} episodes": "the files in tests/data",
         f"{len(TABLE_MUTANTS)} table entries and {len(SOURCE_MUTANTS)} branches": "tests/mutants.py",
@@ -164,8 +165,10 @@ DEFINITIONS = {
     "docs/network.md": {
         f"{CAPACITY['hosts']} hosts": "a limit of the program",
         f"{CAPACITY['ports']} different ports": "a limit of the program",
-        f"{CAPACITY['program']} program lines": "a limit of the program",
-        f"{CAPACITY['n_actions']} actions": "a limit of the program",
+        f"{CAPACITY['subnets']} subnets": "a limit of the program",
+        f"{CAPACITY['unit_types']} unit types": "a limit of the program",
+        f"{CAPACITY['red']} programs of red": "a limit of the program",
+        f"{LINES} lines each": "a limit of the program",
     },
     "docs/search.md": {
         f"the {factorial(4)} places": "neighbours as a block among three others: 4!",

@@ -77,7 +77,7 @@ def _red(network: Network, state: np.void) -> tuple[str, str]:
 def _bits(network: Network, state: np.void) -> str:
     words = []
     for host, name in enumerate(network.host_names):
-        bits = "".join(str(int(state["observation"]) >> (4 * host + k) & 1) for k in range(4))
+        bits = "".join(str(int(state["observation"][0]) >> (4 * host + k) & 1) for k in range(4))
         if bits != "0000":
             words.append(f"{name}={bits}")
     return " ".join(words) or "-"

@@ -204,7 +204,7 @@ def test_only_commands_load_a_network() -> None:
 
 
 def test_no_number_of_the_challenge_is_repeated_in_the_engine() -> None:
-    """Ports, values, host counts and probabilities come from engine/cage2.toml."""
+    """Ports, values, host counts and probabilities come from engine/networks/cage2.toml."""
     forbidden = {13, 52, 145, 22, 80, 443, 139, 3389, 3390, 21, 25, 4444, 0.75, 0.95}
     for path in (PACKAGE / "engine").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

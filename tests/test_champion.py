@@ -77,7 +77,7 @@ def test_the_exported_agent_acts_as_ours_in_whole_episodes(name: str, edition: s
         envs = ViewedEnvs(CageVectorEnv(1, red_agent=red, edition=edition, max_steps=None), View("memory", "full"))
         envs.reset(seed=[game])
         for _ in range(100):
-            observation = envs.envs.packed_observations[0] >> np.arange(52) & 1
+            observation = envs.envs.packed_observations[0, 0] >> np.arange(52) & 1
             wanted = blue(envs.packed_observations, generator)
             assert agent.get_action(observation, 145) == wanted[0]
             actions.add(int(wanted[0]))

@@ -189,7 +189,7 @@ def test_packed_observations_are_the_same_numbers_as_bits(vector: Make) -> None:
     envs.action_space.seed(0)
     observations, _ = envs.reset(seed=0)
     for _ in range(30):
-        bits = envs.packed_observations[:, None] >> np.arange(52) & 1
+        bits = envs.packed_observations >> np.arange(52) & 1
         assert np.array_equal(bits, observations)
         observations = envs.step(envs.action_space.sample())[0]
     assert observations.any()
@@ -318,7 +318,7 @@ BAD_SETTINGS = [
     ({"red_agent": "bline,meander"}, "2 red agents were given for 1 environments"),
     ({"num_envs": 10**20}, "whole number from 1 to 10+"),
     ({"max_steps": 10**30}, "whole number from 1 to 2147483647"),
-    ({"network": None}, "a network must be a Network or the path of its file, not None"),
+    ({"network": None}, "a network must be a Network, the path of its file or a name, not None"),
     ({"edition": "newest"}, "unknown edition 'newest'; allowed: current, leaderboard"),
     ({"green_agent": "busy"}, "unknown green agent 'busy'; allowed: sleep, active"),
     ({"network": "nowhere.toml"}, "nowhere.toml: cannot read the network file"),

@@ -362,7 +362,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     four values from step.
     """
     from workflow_rl.engine.network_file import load_network
-    from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+    from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 
     root = tmp_path / "cage-challenge-2" / "CybORG" / "CybORG"
     files = {
@@ -417,7 +417,7 @@ def test_a_checkout_of_cyborg_can_be_used_instead(checkout: Path) -> None:
 
 
 def changed_scenario(folder: Path) -> Path:
-    text = (ROOT / "workflow_rl" / "engine" / "cage2.toml").read_text("utf-8")
+    text = (ROOT / "workflow_rl" / "engine" / "networks" / "cage2.toml").read_text("utf-8")
     changed = folder / "mine.toml"
     changed.write_text(text.replace("detected = 0.95", "detected = 0.9"), "utf-8")
     return changed

@@ -14,7 +14,7 @@ import yaml
 
 from tests.conftest import ORACLE
 from workflow_rl.engine.network import Network
-from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 from workflow_rl.studies.bench import cyborg_speed
 
 pytestmark = pytest.mark.needs("csle_cyborg")

@@ -62,7 +62,7 @@ def test_the_agent_acts_as_our_policy_on_ten_thousand_observations(tmp_path: Pat
     generators = np.array([77], np.uint64)
     chosen = set()
     for _ in range(100):
-        observations = (envs.packed_observations[:, None] >> np.arange(52) & 1).astype(int)
+        observations = (envs.packed_observations >> np.arange(52) & 1).astype(int)
         probabilities = ppo.probabilities(envs.packed_observations)
         actions = []
         for observation, expected in zip(observations, probabilities, strict=True):
@@ -179,7 +179,7 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
     import csle_cyborg.main as simulator
 
-    from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+    from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 
     spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
     assert spec is not None

@@ -36,7 +36,7 @@ def test_seeds_change_the_games_and_equal_seeds_do_not() -> None:
 
 def test_reactive_policies_clean_the_first_host_that_looks_compromised(network: Network) -> None:
     user, unknown, privileged = 0b1000, 0b0100, 0b1100
-    packed = np.array([0, user << 4 * 3 | privileged << 4 * 9, unknown << 4 * 12, 0b0011 << 4 * 2, privileged])
+    packed = np.array([0, user << 4 * 3 | privileged << 4 * 9, unknown << 4 * 12, 0b0011 << 4 * 2, privileged])[:, None]
     generator = np.random.default_rng(0)
 
     def names(policy: str) -> list[str]:

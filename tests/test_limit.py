@@ -76,7 +76,7 @@ def games_of_a_careless_defender(solved: Solution, n_games: int, seed: int) -> l
 
 def every_outcome(states: np.ndarray, tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of states (n,): next states (n, actions, draws), rewards in tenths, and chances: 0 for what cannot be drawn."""
-    users = [host for host in range(13) if int(tables["bline_users"][0]) >> host & 1]
+    users = [host for host in range(13) if int(tables["line_from"][0, 1]) >> host & 1]
     draws = np.array(list(itertools.product(users, range(N_EXPLOITS), (0, 1), (ABSENT,))))
     shape = (len(states), N_ACTIONS, len(draws))
     after = np.broadcast_to(states[:, None, None], shape).reshape(-1).copy()
@@ -110,7 +110,7 @@ def test_the_values_solve_bellmans_equation_of_the_unreduced_game_with_all_145_a
         for to_go in range(1, HORIZON - step + 1):
             best = (chances * (rewards + solved.values[to_go - 1, there])).sum(axis=2).max(axis=1)
             assert np.allclose(best, solved.values[to_go, here], rtol=0, atol=1e-6)
-    assert lines == set(range(15))
+    assert lines == set(range(16))  # 15 of the program, and the one before the first step
 
 
 ORDERS = (

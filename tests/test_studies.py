@@ -407,7 +407,7 @@ def test_the_greedy_rule_takes_the_host_of_highest_priority_that_looks_compromis
     user, privileged = 2 << 2, 3 << 2
     packed = np.array(
         [0, privileged << 4 * user0, privileged << 4 * user2 | user << 4 * enterprise0, user << 4 * op_server0, 3 << 4]
-    )
+    )[:, None]
     generator = np.random.default_rng(0)
     restore, remove = 132, 15
     first = greedy_priority(Workflow.parse(ORDER), remove_users=True)

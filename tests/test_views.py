@@ -103,7 +103,7 @@ def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> 
     memory = np.zeros(1, MEMORY_DTYPE)
     begin_some(memory, np.zeros(1, np.int64), np.ones(1, bool))
     for action, (wanted, packed) in zip(actions, kept, strict=True):
-        remember_all(memory, np.array([action]), packed)
+        remember_all(memory, np.array([action]), packed[:, 0])
         assert np.array_equal(memory, wanted)
     assert memory["foe"].tolist() == [2]
     assert memory["decoys"].any()

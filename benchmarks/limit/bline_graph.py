@@ -17,9 +17,10 @@ from workflow_rl.engine.bits import count, has, lowest, wide, word
 from workflow_rl.engine.chance import ABSENT, Chance, mix
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.state import BLINE, NOBODY, State, allocate, reset_one
+from workflow_rl.engine.network import FIRST_PROGRAM
+from workflow_rl.engine.state import NOBODY, State, allocate, reset_one
 from workflow_rl.engine.step import step_one
-from workflow_rl.engine.tables import DRAW_RANGE, EXPLOIT, TARGET_USER, Tables
+from workflow_rl.engine.tables import DRAW_RANGE, DRAWN, EXPLOIT, Tables
 from workflow_rl.envs.memory import SLEEP
 
 EMPTY = -1
@@ -85,7 +86,7 @@ def find_moves(x: int, g: Graph, t: Tables, r: Reduction, scratch: np.ndarray) -
     """Blue's moves in state ``x``: the states that can be brought about, each by its cheapest action."""
     base, s = scratch[0], scratch[1]
     decode(g.keys[x], base, t, r)
-    touched = r.touched[base.user]
+    touched = r.touched[base.picked[0]]
     first = g.sizes[MOVES]
     g.first_move[x] = first
     for action in range(t.n_actions):
@@ -108,7 +109,7 @@ def find_moves(x: int, g: Graph, t: Tables, r: Reduction, scratch: np.ndarray) -
 def options_of(s: State, t: Tables) -> tuple[int, int]:
     """The user hosts and the exploits among which chance will choose in the next step, as sets; {0}: no choice."""
     line = coming_line(s, t)
-    users = wide(t.bline_users) if t.line_target[line] == TARGET_USER and s.user == NOBODY else wide(1)
+    users = wide(t.line_from[line]) if t.line_target[line] == DRAWN and s.picked[0] == NOBODY else wide(1)
     exploits = wide(1)
     if t.line_action[line] == EXPLOIT:
         exploits = max(exploits, wide(t.options[s.ports[target_of(s, t, line)]]))
@@ -187,7 +188,7 @@ def explore(g: Graph, tables: np.ndarray, r: Reduction, scratch: np.ndarray, fir
 
 @compiled
 def _start(g: Graph, tables: np.ndarray, r: Reduction, scratch: np.ndarray) -> None:
-    scratch[0].red = BLINE
+    scratch[0].red = FIRST_PROGRAM
     reset_one(scratch[0], tables[0])
     start = number_of(g, encode(scratch[0], tables[0], r))
     g.first_move[start] = WAITING

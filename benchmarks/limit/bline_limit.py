@@ -32,9 +32,9 @@ from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import FIRST_PROGRAM, Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import BLINE, State, allocate, compromised_hosts
+from workflow_rl.engine.state import State, allocate, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.engine.tables import Tables, compile_tables
 from workflow_rl.envs.blue import cell_of
@@ -163,7 +163,7 @@ def play(
     """
     s, t = scratch[0], tables[0]
     for i in range(seeds.shape[0]):
-        s.red = BLINE
+        s.red = FIRST_PROGRAM
         seed_one(s, seeds[i])
         begin_one(s, t, takeover)
         total = 0
@@ -281,11 +281,12 @@ def bline_limit(
 
 def _tables(network: Network, edition: str, users: set[str]) -> tuple[np.ndarray, list[str]]:
     """The rules with red drawing its user host from ``users`` only, and these hosts in the order of the network."""
-    allowed = network.red.bline.users
+    allowed = network.red.programs["bline"].users
     if not users or users - set(allowed):
         raise UserError(f"the user hosts must be some of {', '.join(allowed)}, not {', '.join(sorted(users))}.")
     tables = compile_tables(network, edition)
-    tables["bline_users"] = sum(1 << network.host_names.index(user) for user in users)
+    drawn = tables[0]["line_from"] != 0
+    tables[0]["line_from"][drawn] = sum(1 << network.host_names.index(user) for user in users)
     return tables, sorted(users, key=network.host_names.index)
 
 

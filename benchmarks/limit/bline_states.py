@@ -31,21 +31,20 @@ import numpy as np
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import reachable
-from workflow_rl.engine.network import HOSTS, Network
-from workflow_rl.engine.state import BLINE, FAILED, NOBODY, SUCCEEDED, State, reset_one
+from workflow_rl.engine.network import FIRST_PROGRAM, SMALL, Network
+from workflow_rl.engine.state import FAILED, NOBODY, SUCCEEDED, State, reset_one
 from workflow_rl.engine.tables import (
     DRAW_RANGE,
+    DRAWN,
     EXPLOIT,
-    LINES,
     NO_SERVICE,
     REFUSES,
+    REVEALED_BY,
     SCAN,
-    TARGET_ENTERPRISE,
-    TARGET_USER,
     Tables,
 )
 
-PORT_SETS, DECOY_SETS = 4096, 256
+PORT_SETS, DECOY_SETS, LINES = 4096, 256, SMALL.lines
 NONE, TRACED, UNTRACED, PRIVILEGED = range(4)  # red's level on a host
 
 
@@ -53,7 +52,7 @@ class Reduction(NamedTuple):
     """What :func:`encode` and :func:`decode` look up; i counts the hosts that red may touch."""
 
     hosts: np.ndarray  # (n,) int64
-    touched: np.ndarray  # (HOSTS + 1,) int64, by user host, the last: not drawn yet; the set of hosts
+    touched: np.ndarray  # (SMALL.hosts + 1,) int64, by user host, the last: not drawn yet; the set of hosts
     spoiled: int  # hosts on which a Restore changes a rule, as a set
     guard: int  # the line that is not executed after an empty scan, until it was executed once
     origin: np.ndarray  # (LINES, 2) int64: a line before each line, and the result that leads from one to the other
@@ -80,10 +79,10 @@ def coming_line(s: State, t: Tables) -> int:
 def target_of(s: State, t: Tables, line: int) -> int:
     """The host that a scan or an exploit of this line goes to; NOBODY: not drawn yet."""
     target = wide(t.line_target[line])
-    if target == TARGET_USER:
-        target = wide(s.user)
-    elif target == TARGET_ENTERPRISE:
-        target = wide(NOBODY) if s.user == NOBODY else wide(lowest(t.reveals[s.user]))
+    if target == DRAWN:
+        target = wide(s.picked[0])
+    elif target == REVEALED_BY:
+        target = wide(NOBODY) if s.picked[0] == NOBODY else wide(lowest(t.reveals[s.picked[0]]))
     return target
 
 
@@ -92,8 +91,8 @@ def encode(s: State, t: Tables, r: Reduction) -> int:
     """The key of a state: equal keys, equal games from here on."""
     line = coming_line(s, t)
     done = wide(1 if line == r.guard or has(s.lines_done, r.guard) else 0)
-    touched = r.touched[s.user]  # NOBODY is the last row
-    key = wide(((s.user + 1) * LINES + line) * 4 + done * 2 + s.service_down)
+    touched = r.touched[s.picked[0]]  # NOBODY is the last row
+    key = wide(((s.picked[0] + 1) * LINES + line) * 4 + done * 2 + s.service_down)
     for i in range(r.hosts.shape[0]):
         host = r.hosts[i]
         digit = wide(0)
@@ -112,7 +111,8 @@ def encode(s: State, t: Tables, r: Reduction) -> int:
 def decode(key: int, s: State, t: Tables, r: Reduction) -> None:
     """Writes a state with this key."""
     reset_one(s, t)
-    s.red, s.green_acts, s.rng = BLINE, 0, 0
+    s.red, s.green_acts, s.rng = FIRST_PROGRAM, 0, 0
+    s.addresses, s.subnets = -1, -1  # B_line knows each place when it comes to its line
     for j in range(r.hosts.shape[0]):
         i = r.hosts.shape[0] - 1 - j
         host, radix = r.hosts[i], 8 * r.n_kinds[i]
@@ -129,7 +129,7 @@ def decode(key: int, s: State, t: Tables, r: Reduction) -> None:
     s.lines_done = 1 << r.guard if key & 2 else 0
     line = (key >> 2) % LINES
     s.line, s.red_success = r.origin[line, 0], r.origin[line, 1]
-    s.user = (key >> 2) // LINES - 1
+    s.picked[0] = (key >> 2) // LINES - 1
 
 
 @compiled
@@ -148,20 +148,20 @@ def keys_of(states: np.ndarray, tables: np.ndarray, r: Reduction) -> np.ndarray:
 def reduction(tables: np.ndarray, network: Network) -> Reduction:
     """The reduction for the tables of an edition; ``tables`` may know fewer user hosts than the scenario."""
     row = tables[0]
-    users = _members(row["bline_users"])
+    users = _members(row["line_from"][1])
     ways = {user: _members(row["reveals"][user])[0] for user in users}
-    fixed = {line.target for line in network.red.bline.program} & set(network.host_names)
+    fixed = {line.target for line in network.red.programs["bline"].program} & set(network.host_names)
     always = {network.host_names.index(name) for name in fixed}
     hosts = sorted({*users, *ways.values(), *always})
-    touched = np.zeros(HOSTS + 1, np.int64)
+    touched = np.zeros(SMALL.hosts + 1, np.int64)
     touched[NOBODY] = _set(hosts)
     for user, way in ways.items():
         touched[user] = _set({user, way, *always})
     broken = [e for e in range(len(network.exploits)) if row["broken_by_restore"][e]]
     spoiled = {int(row["service_host"])} | {h for h in hosts if any(row["outcome"][h, e] for e in broken)}
-    role = {**dict.fromkeys(users, TARGET_USER), **dict.fromkeys(ways.values(), TARGET_ENTERPRISE)}
+    role = {**dict.fromkeys(users, DRAWN), **dict.fromkeys(ways.values(), REVEALED_BY)}
     targets = [role.get(host, host) for host in hosts]
-    n_lines = len(network.red.bline.program)
+    n_lines = len(network.red.programs["bline"].program)
     guard = next(line for line in range(n_lines) if row["line_unless_scanned"][line] >= 0)
     forgotten, idle = _void(row, guard, targets)
     assert all(row["line_success"][line - 1] == line for line in range(1, n_lines))

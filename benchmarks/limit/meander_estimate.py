@@ -23,8 +23,9 @@ from workflow_rl.engine.bits import has, lowest, wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.effects import act_blue
+from workflow_rl.engine.network import MEANDER
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import MEANDER, State, allocate, compromised_hosts, reset_one, sessions
+from workflow_rl.engine.state import State, allocate, compromised_hosts, reset_one, sessions
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables, compile_tables
 from workflow_rl.envs.blue import cell_of

@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.studies.statistics import summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.names import blue_named
-from workflow_rl.engine.network import BITS_PER_HOST, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.observe import BELIEF_USER, BELIEFS
+from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
 from workflow_rl.envs.blue import Policy, cell_of, view_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import with_view
@@ -93,12 +93,11 @@ def greedy_priority(workflow: Workflow, remove_users: bool, network: Network | N
     order = [index for index in order if hosts[index].name != network.red.foothold]
     first_host, sleep = network.host_names[0], network.action_index("Sleep")
     remove, restore = (network.action_index(verb, first_host) for verb in ("Remove", "Restore"))
-    lowest = BELIEFS & (2**BITS_PER_HOST - 1)
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
         actions = np.full(len(packed), sleep)
         for host in reversed(order):
-            belief = packed >> (BITS_PER_HOST * host) & lowest
+            belief = packed[:, host // HOSTS_PER_WORD] >> (BITS_PER_HOST * (host % HOSTS_PER_WORD)) & BELIEF_PRIVILEGED
             verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)
             actions = np.where(belief != 0, verb + host, actions)
         return actions

@@ -59,7 +59,7 @@ def train_sb3(
 
     def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         with torch.no_grad():
-            seen = torch.from_numpy(unpack_words(packed[:, None], PLAIN))
+            seen = torch.from_numpy(unpack_words(packed, PLAIN))
             chosen: Any = model.policy.get_distribution(seen).distribution
             chances = chosen.probs.numpy().cumsum(axis=1)
         drawn: np.ndarray = (chances <= generator.random(len(packed))[:, None] * chances[:, -1:]).sum(axis=1)

@@ -15,6 +15,7 @@ from workflow_rl.cli.common import (
 )
 from workflow_rl.cli.evaluate import evaluate
 from workflow_rl.cli.export import export
+from workflow_rl.cli.network import network_app
 from workflow_rl.cli.playbook import playbook
 from workflow_rl.cli.replay import replay
 from workflow_rl.cli.runs import report, runs
@@ -89,6 +90,7 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 for command in (playbook, replay, train, search, runs, evaluate, report, watch, export):  # in the order of --help
     app.command()(command)
+app.add_typer(network_app, name="network")
 app.add_typer(bench_app, name="bench")
 
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
-from workflow_rl.engine.network import BITS_PER_HOST, Network
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import AnyNetwork, in_words
 from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
-from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.envs.blue import (
     REMEMBERED,
     Cell,

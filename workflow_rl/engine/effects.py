@@ -44,7 +44,7 @@ def act_blue(s: State, t: Tables, action: int) -> bool:
     s.privileged = (s.privileged & ~restored) | (1 << t.foothold)
     s.malware &= ~restored
     s.restored |= restored
-    s.service_down &= ~((restored >> t.service_host) & 1)
+    s.service_down &= ~(restored >> t.service_host)
 
     decoys = s.decoys[host]
     decoys = 0 if restored else decoys

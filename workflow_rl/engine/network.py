@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 RED_AGENTS = ("bline", "meander", "sleep")
 GREEN_AGENTS = ("sleep", "active")
 RED_ACTIONS = (
@@ -22,6 +24,34 @@ FIRST_PROGRAM, MEANDER, SLEEPER = range(3)  # numbers of red agents; further pro
 ANY_HOST, DRAWN_USER, REVEALED = "any", "$user", "$enterprise"  # targets of a program that are not names
 OPTION_PORTS = 12  # the most ports that decide which exploits red has
 BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believes
+
+HOSTS_PER_WORD = 64 // BITS_PER_HOST  # of an observation
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much of everything the records of states and tables have room for."""
+
+    hosts: int
+    subnets: int
+    actions: int
+    lines: int  # of all programs, and one more for each
+    draws: int  # targets that a program draws
+    of_hosts: type  # sets of hosts; one bit of 16 and 32 is the sign, of 64 it is a host
+    of_ports: type
+    of_subnets: type
+    of_lines: type
+    of_line: type  # the number of a line
+
+    @property
+    def words(self) -> int:
+        """Words of an observation."""
+        return -(-self.hosts // HOSTS_PER_WORD)
+
+
+SMALL = Room(16, 8, 256, 16, 1, np.int16, np.int16, np.int8, np.int16, np.int8)
+MIDDLE = Room(32, 16, 512, 1056, 4, np.int32, np.int32, np.int32, np.int64, np.int16)
+LARGE = Room(64, 16, 1024, 1056, 4, np.int64, np.int32, np.int32, np.int64, np.int16)
 
 
 @dataclass(frozen=True)
@@ -302,3 +332,17 @@ class Network:
     def action_name(self, action: int) -> str:
         """Blue's action number ``action`` in words."""
         return " ".join(self.action_parts(action)).strip()
+
+
+def room_for(network: Network) -> Room:
+    """The smallest records that have room for the network."""
+    programs = network.red.programs.values()
+    small = (
+        len(network.hosts) < SMALL.hosts
+        and len(network.subnets) < SMALL.subnets
+        and len(network.ports) <= OPTION_PORTS
+        and network.n_actions < SMALL.actions
+        and sum(len(program.program) + 1 for program in programs) <= SMALL.lines
+        and all(len(network.drawn_targets(program)) <= SMALL.draws for program in programs)
+    )
+    return SMALL if small else MIDDLE if len(network.hosts) < MIDDLE.hosts else LARGE

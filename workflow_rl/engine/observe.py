@@ -16,8 +16,8 @@ import numpy as np
 
 from workflow_rl.engine.bits import count, lowest, wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST
-from workflow_rl.engine.state import HOSTS_PER_WORD, NOBODY, State
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD
+from workflow_rl.engine.state import NOBODY, State
 from workflow_rl.engine.tables import Tables
 
 ACTIVITY_NONE, ACTIVITY_SCAN, ACTIVITY_EXPLOIT = 0b00, 0b01, 0b11  # the first of the two bits is the low one

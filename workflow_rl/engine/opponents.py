@@ -5,7 +5,7 @@ from __future__ import annotations
 from workflow_rl.engine.bits import has, lowest, wide
 from workflow_rl.engine.chance import GREEN_SLEEPS, Chance, pick_green, pick_member
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import MEANDER, SLEEPER
+from workflow_rl.engine.network import FIRST_PROGRAM, MEANDER, SLEEPER
 from workflow_rl.engine.observe import Records, no_records, revealed_host, scan_records
 from workflow_rl.engine.state import FAILED, NOBODY, SUCCEEDED, State
 from workflow_rl.engine.tables import (
@@ -13,6 +13,7 @@ from workflow_rl.engine.tables import (
     ESCALATE,
     EXPLOIT,
     IMPACT,
+    NO_TARGET,
     RED_SLEEP,
     REVEALED_BY,
     SCAN,
@@ -25,34 +26,35 @@ from workflow_rl.engine.tables import (
 def choose_red(s: State, t: Tables, chance: Chance) -> None:
     """Sets red's action and target of this step."""
     s.candidates = 0
-    if s.red == MEANDER:
-        choose_meander(s, t, chance)
-    elif s.red == SLEEPER:
-        s.red_action, s.red_target = RED_SLEEP, NOBODY
-    else:
+    if s.red == FIRST_PROGRAM or s.red > SLEEPER:
         follow_program(s, t, chance)
+    elif s.red == MEANDER:
+        choose_meander(s, t, chance)
+    else:
+        s.red_action, s.red_target = RED_SLEEP, NOBODY
 
 
 @compiled
 def follow_program(s: State, t: Tables, chance: Chance) -> None:
     """Advances the line counter by the last result and executes that line of the program."""
     line = t.line_success[s.line] if s.red_success == SUCCEEDED else t.line_failure[s.line]
-    line = line if s.lines_done else s.line
     if t.line_unless_scanned[line] >= 0 and s.scan_empty and s.lines_done & t.line_bit[line] == 0:
         line = t.line_unless_scanned[line]
     s.line = line
     s.lines_done |= t.line_bit[line]
-    action, target = wide(t.line_action[line]), wide(t.line_target[line])
-    if target < 0:
-        target = drawn_target(s, t, wide(line), target, chance)
-    idle = target == NOBODY or action == RED_SLEEP
-    s.red_action = RED_SLEEP if idle else action
-    s.red_target = NOBODY if idle else target
+    s.red_action = t.line_action[line]
+    s.red_target = t.line_target[line]
+    if s.red_target < 0:
+        s.red_target = drawn_target(s, t, wide(line), wide(s.red_target), chance)
+        if s.red_target == NOBODY:
+            s.red_action = RED_SLEEP
 
 
 @compiled
 def drawn_target(s: State, t: Tables, line: int, target: int, chance: Chance) -> int:
     """The host that the program has drawn, draws now, or that a drawn one reveals; NOBODY if red knows none."""
+    if target == NO_TARGET:
+        return NOBODY
     if target <= REVEALED_BY:
         return revealed_host(t, s.picked[REVEALED_BY - target])
     draw = DRAWN - target

@@ -5,14 +5,13 @@ There is one text of the rules. Numba compiles it for each of the records below:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST, OPTION_PORTS, RED_ACTIONS, Network
+from workflow_rl.engine.network import RED_ACTIONS, SMALL, Room
 
 State: TypeAlias = Any
 """A record of :func:`state_dtype`, as Numba sees it; rules change it in place."""
@@ -25,47 +24,6 @@ NO_EXPLOIT = -1
 # exploited, red knows no port of the host. NO_RESULT: red did something else.
 NO_RESULT, SESSION, DECOY_ANSWERED, NOTHING_THERE, UNROUTABLE, NOT_EXPLOITABLE, NO_OPTION = range(-1, 6)
 
-HOSTS_PER_WORD = 64 // BITS_PER_HOST  # of an observation
-
-
-@dataclass(frozen=True)
-class Room:
-    """How much of everything the records of states and tables have room for."""
-
-    hosts: int
-    subnets: int
-    actions: int
-    lines: int  # of all programs
-    draws: int  # targets that a program draws
-    of_hosts: type  # sets of hosts; one bit of 16 and 32 is the sign, of 64 it is a host
-    of_ports: type
-    of_subnets: type
-    of_lines: type
-
-    @property
-    def words(self) -> int:
-        """Words of an observation."""
-        return -(-self.hosts // HOSTS_PER_WORD)
-
-
-SMALL = Room(16, 8, 256, 16, 1, np.int16, np.int16, np.int8, np.int16)
-MIDDLE = Room(32, 16, 512, 1024, 4, np.int32, np.int32, np.int32, np.int64)
-LARGE = Room(64, 16, 1024, 1024, 4, np.int64, np.int32, np.int32, np.int64)
-
-
-def room_for(network: Network) -> Room:
-    """The smallest records that have room for the network."""
-    programs = network.red.programs.values()
-    small = (
-        len(network.hosts) < SMALL.hosts
-        and len(network.subnets) < SMALL.subnets
-        and len(network.ports) <= OPTION_PORTS
-        and network.n_actions < SMALL.actions
-        and sum(len(program.program) for program in programs) <= SMALL.lines
-        and all(len(network.drawn_targets(program)) <= SMALL.draws for program in programs)
-    )
-    return SMALL if small else MIDDLE if len(network.hosts) < MIDDLE.hosts else LARGE
-
 
 @cache
 def state_dtype(room: Room = SMALL) -> np.dtype:
@@ -74,53 +32,63 @@ def state_dtype(room: Room = SMALL) -> np.dtype:
     Signed but for the generator: Numba would turn a mixture of signed and unsigned numbers into floats. Large fields
     first, so that a small state fills exactly two cache lines.
     """
-    return np.dtype(
-        [
-            ("rng", np.uint64),  # this environment's own generator (chance.py); kept over a reset
-            # what blue saw last: bit 4 * host + k is bit k of the host's four (observe.py); 16 hosts a word
-            ("observation", np.int64, room.words),
-            ("step", np.int32),  # steps played in this episode
-            ("decoys", np.int16, room.hosts),  # set of decoys on each host
-            ("ports", room.of_ports, room.hosts),  # ports of each host that red remembers; empty: never scanned
-            # sets of hosts: where red is privileged, has user sessions that Remove kills or does not kill (never
-            # beside a privileged one), left a file, and what blue restored at any time in this episode
-            ("privileged", room.of_hosts),
-            ("traced", room.of_hosts),
-            ("untraced", room.of_hosts),
-            ("malware", room.of_hosts),
-            ("restored", room.of_hosts),
-            # what red knows: hosts whose address or name it knows; and Meander: hosts that it scanned, exploited,
-            # escalated on, mapped
-            ("addresses", room.of_hosts),
-            ("names", room.of_hosts),
-            ("scanned", room.of_hosts),
-            ("exploited", room.of_hosts),
-            ("escalated", room.of_hosts),
-            ("mapped", room.of_hosts),
-            ("subnets", room.of_subnets),  # set of subnets that red knows
-            ("swept", room.of_subnets),
-            # a program
-            ("lines_done", room.of_lines),  # set of its lines executed in this episode
-            ("line", np.int8 if room is SMALL else np.int16),  # counted over all programs
-            ("picked", np.int8, room.draws),  # hosts that it has drawn
-            ("red", np.int8),  # number of the red agent; kept over a reset
-            ("green_acts", np.int8),  # kept over a reset
-            ("service_down", np.int8),
-            # red's last action; targets are hosts, for a sweep subnets
-            ("red_action", np.int8),
-            ("red_target", np.int8),
-            ("red_success", np.int8),
-            ("scan_empty", np.int8),
-            # what happened in the last step, for replay and display; no rule reads these
-            ("exploit", np.int8),
-            ("exploit_result", np.int8),
-            ("detected", np.int8),  # -1: not drawn
-            ("irregular", np.int8),  # an outcome was forced that the rules do not allow here (chance.py)
-            ("candidates", room.of_hosts),  # hosts from which red picked its target
-            ("repaired", room.of_hosts),  # hosts that were compromised before blue's action and not after it
-        ],
-        align=True,
-    )
+    return np.dtype([*_truth(room), *_knowledge(room), *_last_move(room)], align=True)
+
+
+def _truth(room: Room) -> list[Any]:
+    return [
+        ("rng", np.uint64),  # this environment's own generator (chance.py); kept over a reset
+        # what blue saw last: bit 4 * host + k is bit k of the host's four (observe.py); 16 hosts a word
+        ("observation", np.int64, room.words),
+        ("step", np.int32),  # steps played in this episode
+        ("decoys", np.int16, room.hosts),  # set of decoys on each host
+        ("ports", room.of_ports, room.hosts),  # ports of each host that red remembers; empty: never scanned
+        # sets of hosts: where red is privileged, has user sessions that Remove kills or does not kill (never beside a
+        # privileged one), left a file, and what blue restored at any time in this episode
+        ("privileged", room.of_hosts),
+        ("traced", room.of_hosts),
+        ("untraced", room.of_hosts),
+        ("malware", room.of_hosts),
+        ("restored", room.of_hosts),
+    ]
+
+
+def _knowledge(room: Room) -> list[Any]:
+    """What red knows: hosts whose address or name it knows; Meander: hosts scanned, exploited, escalated on, mapped."""
+    return [
+        ("addresses", room.of_hosts),
+        ("names", room.of_hosts),
+        ("scanned", room.of_hosts),
+        ("exploited", room.of_hosts),
+        ("escalated", room.of_hosts),
+        ("mapped", room.of_hosts),
+        ("subnets", room.of_subnets),  # set of subnets that red knows
+        ("swept", room.of_subnets),
+        # a program
+        ("lines_done", room.of_lines),  # set of its lines executed in this episode
+        ("line", room.of_line),  # counted over all programs
+        ("picked", np.int8, room.draws),  # hosts that it has drawn
+        ("red", np.int8),  # number of the red agent; kept over a reset
+        ("green_acts", np.int8),  # kept over a reset
+        ("service_down", np.int8),
+    ]
+
+
+def _last_move(room: Room) -> list[Any]:
+    return [
+        # red's last action; targets are hosts, for a sweep subnets
+        ("red_action", np.int8),
+        ("red_target", np.int8),
+        ("red_success", np.int8),
+        ("scan_empty", np.int8),
+        # what happened in the last step, for replay and display; no rule reads these
+        ("exploit", np.int8),
+        ("exploit_result", np.int8),
+        ("detected", np.int8),  # -1: not drawn
+        ("irregular", np.int8),  # an outcome was forced that the rules do not allow here (chance.py)
+        ("candidates", room.of_hosts),  # hosts from which red picked its target
+        ("repaired", room.of_hosts),  # hosts that were compromised before blue's action and not after it
+    ]
 
 
 def allocate(n_envs: int, room: Room = SMALL) -> np.ndarray:

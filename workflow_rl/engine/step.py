@@ -82,10 +82,10 @@ def act_red(s: State, t: Tables, chance: Chance) -> Records:
 @compiled
 def price(s: State, t: Tables) -> int:
     """What the state costs per step, in tenths."""
-    held = t.price_service_down if s.service_down else 0
-    for number in range(t.prices.shape[0]):
+    held = t.prices[0, s.privileged & 255] + t.prices[1, (s.privileged >> 8) & 255]
+    for number in range(2, t.prices.shape[0]):
         held += t.prices[number, (s.privileged >> (8 * number)) & 255]
-    return held
+    return held + (t.price_service_down if s.service_down else 0)
 
 
 @compiled

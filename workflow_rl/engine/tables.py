@@ -19,10 +19,12 @@ from workflow_rl.engine.network import (
     OPTION_PORTS,
     RED_ACTIONS,
     REVEALED,
+    SMALL,
     Network,
     Program,
+    Room,
+    room_for,
 )
-from workflow_rl.engine.state import SMALL, Room, room_for
 from workflow_rl.errors import check_choice
 
 Tables: TypeAlias = Any
@@ -31,7 +33,7 @@ Tables: TypeAlias = Any
 # What a host's service does to an exploit, what red does: plain integers for compiled code.
 NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
-DRAWN, REVEALED_BY = -1, -9  # target of a line: minus the number of the draw, whose host is it or reveals it
+DRAWN, REVEALED_BY, NO_TARGET = -1, -9, -17  # targets: minus the number of the draw, whose host is it or reveals it
 DRAW_RANGE = 1 << 32
 
 EXPLOITS, AGENTS, BYTE = 8, 40, 256
@@ -41,67 +43,70 @@ EXPLOITS, AGENTS, BYTE = 8, 40, 256
 def tables_dtype(room: Room = SMALL) -> np.dtype:
     """The record of all tables. Signed throughout: Numba would turn a mixture of signed and unsigned into floats."""
     hosts, ports = room.of_hosts, room.of_ports
-    target = np.int8 if room is SMALL else np.int16
-    return np.dtype(
-        [
-            ("n_hosts", np.int64),
-            ("n_actions", np.int64),
-            # blue, by action
-            ("action_host", np.int8, room.actions),
-            ("removes", hosts, room.actions),  # the host, as a set, of a Remove; likewise Restore and Analyse
-            ("restores", hosts, room.actions),
-            ("analyses", hosts, room.actions),
-            ("places", np.int16, room.actions),  # the decoy, as a set
-            ("needs_free", ports, room.actions),  # the port, as a set, that this decoy needs
-            # hosts
-            ("genuine_ports", ports, room.hosts),
-            ("genuine_sockets", np.int8, room.hosts),
-            ("subnet", np.int8, room.hosts),
-            ("reveals", hosts, room.hosts),
-            ("decoys_for_os", np.int16, room.hosts),
-            ("foothold", np.int64),
-            ("service_host", np.int64),
-            # prices in tenths: of the set of privileged hosts, byte by byte
-            ("prices", np.int32, (room.hosts // 8, BYTE)),
-            ("price_restore", np.int64),
-            ("price_service_down", np.int64),
-            # subnets
-            ("subnet_hosts", hosts, room.subnets),
-            ("gateways", hosts, room.subnets),
-            # decoys
-            ("decoy_ports", ports, BYTE),
-            # exploits, highest weight first
-            ("options", np.int16, 1 << OPTION_PORTS),
-            ("exploit_port", ports, EXPLOITS),
-            ("guesses", np.int8, EXPLOITS),
-            ("answered_by", np.int16, EXPLOITS),
-            ("broken_by_restore", np.int8, EXPLOITS),
-            ("outcome", np.int8, (room.hosts, EXPLOITS)),
-            ("records_refused", np.int64),
-            ("records_accepted", np.int64),
-            ("records_decoy", np.int64),
-            ("records_exploit", np.int64),
-            # chance
-            ("best_exploit", np.int64),
-            ("detected", np.int64),
-            ("green_sleeps", np.int64),
-            ("green_hosts", hosts),
-            # red agents; lines are counted over all programs
-            ("scan_forgets", np.int8),
-            ("first_line", target, AGENTS),  # by the number of the agent
-            ("line_action", np.int8, room.lines),
-            ("line_target", np.int8, room.lines),  # below 0: a draw
-            ("line_from", hosts, room.lines),  # hosts from which the target is drawn
-            ("line_known", np.int8, room.lines),  # only from those that red knows
-            ("line_redraws", np.int8, room.lines),
-            ("line_bit", room.of_lines, room.lines),  # the line as a set, counted within its program
-            ("line_success", target, room.lines),
-            ("line_failure", target, room.lines),
-            ("line_unless_scanned", target, room.lines),
-            ("retakes", hosts, room.subnets),
-        ],
-        align=True,
-    )
+    of_blue_and_hosts = [
+        ("n_hosts", np.int64),
+        ("n_actions", np.int64),
+        # blue, by action
+        ("action_host", np.int8, room.actions),
+        ("removes", hosts, room.actions),  # the host, as a set, of a Remove; likewise Restore and Analyse
+        ("restores", hosts, room.actions),
+        ("analyses", hosts, room.actions),
+        ("places", np.int16, room.actions),  # the decoy, as a set
+        ("needs_free", ports, room.actions),  # the port, as a set, that this decoy needs
+        # hosts
+        ("genuine_ports", ports, room.hosts),
+        ("genuine_sockets", np.int8, room.hosts),
+        ("subnet", np.int8, room.hosts),
+        ("reveals", hosts, room.hosts),
+        ("decoys_for_os", np.int16, room.hosts),
+        ("foothold", np.int64),
+        ("service_host", np.int64),
+        # prices in tenths: of the set of privileged hosts, byte by byte
+        ("prices", np.int32, (room.hosts // 8, BYTE)),
+        ("price_restore", np.int64),
+        ("price_service_down", np.int64),
+    ]
+    return np.dtype([*of_blue_and_hosts, *_of_red(room)], align=True)
+
+
+def _of_red(room: Room) -> list[Any]:
+    hosts, ports = room.of_hosts, room.of_ports
+    return [
+        # subnets
+        ("subnet_hosts", hosts, room.subnets),
+        ("gateways", hosts, room.subnets),
+        # decoys
+        ("decoy_ports", ports, BYTE),
+        # exploits, highest weight first
+        ("options", np.int16, 1 << OPTION_PORTS),
+        ("exploit_port", ports, EXPLOITS),
+        ("guesses", np.int8, EXPLOITS),
+        ("answered_by", np.int16, EXPLOITS),
+        ("broken_by_restore", np.int8, EXPLOITS),
+        ("outcome", np.int8, (room.hosts, EXPLOITS)),
+        ("records_refused", np.int64),
+        ("records_accepted", np.int64),
+        ("records_decoy", np.int64),
+        ("records_exploit", np.int64),
+        # chance
+        ("best_exploit", np.int64),
+        ("detected", np.int64),
+        ("green_sleeps", np.int64),
+        ("green_hosts", hosts),
+        # red agents; lines are counted over all programs
+        ("scan_forgets", np.int8),
+        ("first_line", room.of_line, AGENTS),  # by the number of the agent: where it is before its first step
+        ("line_action", np.int8, room.lines),
+        ("line_target", np.int8, room.lines),  # below 0: a draw
+        ("line_from", hosts, room.lines),  # hosts from which the target is drawn
+        ("line_known", np.int8, room.lines),  # only from those that red knows
+        ("line_redraws", np.int8, room.lines),
+        ("line_bit", room.of_lines, room.lines),  # the line as a set, counted within its program
+        ("line_success", room.of_line, room.lines),
+        ("line_failure", room.of_line, room.lines),
+        ("line_unless_scanned", room.of_line, room.lines),
+        ("retakes", hosts, room.subnets),
+    ]
 
 
 def compile_tables(network: Network, edition: str = "current") -> np.ndarray:
@@ -142,7 +147,7 @@ def _fill_actions(row: Any, network: Network) -> None:
         if host:
             row["action_host"][action] = network.host_names.index(host)
         if verb in columns:
-            row[columns[verb]][action] = 1 << network.host_names.index(host)
+            row[columns[verb]][action] = _mask([network.host_names.index(host)])
         if verb in decoys:
             row["places"][action] = 1 << decoys[verb]
             row["needs_free"][action] = 1 << network.ports.index(network.decoys[decoys[verb]].needs_free)
@@ -222,9 +227,11 @@ def _fill_red_and_green(row: Any, network: Network) -> None:
     row["green_hosts"] = _mask(hosts.index(name) for name in network.green.scans)
     first = 0
     for name, program in network.red.programs.items():
-        row["first_line"][network.red_number(name)] = first
         _fill_program(row, network, program, first)
-        first += len(program.program)
+        start = first + len(program.program)  # the line before the first, whose result does not matter
+        row["first_line"][network.red_number(name)] = start
+        row["line_success"][start] = row["line_failure"][start] = first
+        first = start + 1
     for i, group in enumerate(network.red.meander.retakes):
         row["retakes"][i] = _mask(hosts.index(name) for name in network.hosts_of(group))
 
@@ -244,7 +251,9 @@ def _fill_program(row: Any, network: Network, program: Program, first: int) -> N
             row["line_known"][i] = line.target != DRAWN_USER
         elif line.target == REVEALED:
             row["line_target"][i] = REVEALED_BY - drawn.index(DRAWN_USER)
-        elif line.target:
+        elif line.action == "Sleep":
+            row["line_target"][i] = NO_TARGET
+        else:
             places = network.subnet_names if line.action == "DiscoverRemoteSystems" else network.host_names
             row["line_target"][i] = places.index(line.target)
 

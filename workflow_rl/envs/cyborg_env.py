@@ -23,7 +23,7 @@ from workflow_rl.envs.checks import (
     parse_red_agents,
     positive_int,
 )
-from workflow_rl.envs.cyborg_sim import CyborgGame, check_network, check_package, load_cyborg
+from workflow_rl.envs.cyborg_sim import CyborgGame, check_network, check_package, check_playable, load_cyborg
 from workflow_rl.envs.takeover import Infos, start_infos
 from workflow_rl.errors import SimulatorError, UserError, check_choice
 
@@ -78,7 +78,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self.observation_space = Box(0.0, 1.0, (4 * len(self.network.hosts),), np.float32)
         self.action_space: Any = Discrete(self.network.n_actions)
         self._seed: int | None = None
-        self._episode, self._actions = 0, bytearray()
+        self._episode, self._actions = 0, list[int]()
         self.observation = np.zeros(4 * len(self.network.hosts), np.float32)  # the latest one
 
     @property
@@ -91,6 +91,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         names = parse_red_agents(red_agent, self.network)
         if len(names) > 1:
             raise UserError(f"{len(names)} red agents were given for 1 environments.")
+        check_playable(self.network, names)
         self._next_red = names[0]
 
     @property
@@ -105,14 +106,14 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         self._takeover = takeover
 
     @property
-    def progress(self) -> tuple[str, str, int, int, bytes]:
+    def progress(self) -> tuple[str, str, int, int, list[int]]:
         """The state of the game as opponent, takeover, seed, number of the episode and blue's actions. Can be set."""
         self._check_running("the game can be asked for")
         assert self._seed is not None
-        return self._playing, str(self._slept), self._seed, self._episode, bytes(self._actions)
+        return self._playing, str(self._slept), self._seed, self._episode, self._actions.copy()
 
     @progress.setter
-    def progress(self, progress: tuple[str, str, int, int, bytes]) -> None:
+    def progress(self, progress: tuple[str, str, int, int, list[int]]) -> None:
         drawn_from = self.takeover
         self.red_agent, self.takeover, self._seed, self._episode, actions = progress
         self._start()
@@ -182,7 +183,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
         assert self._seed is not None
         words = np.random.SeedSequence([self._seed, self._episode]).generate_state(2, np.uint64)
         seed = self._seed if self._episode == 0 else int(words[0]) << 64 | int(words[1])
-        self._actions = bytearray()
+        self._actions = list[int]()
         with self._explained():
             self.observation = self._game.reset(seed)
         if self._recorder is not None:
@@ -200,7 +201,7 @@ class CyborgEnv(gymnasium.Env[np.ndarray, int]):
             reward = self._play(sleep)
             if self._recorder is not None:
                 self.opening.append(self._recorder.record(sleep, self.observation, reward))
-        self._actions = bytearray()  # from now on blue's own
+        self._actions = list[int]()  # from now on blue's own
 
     def _play(self, action: int) -> float:
         self._actions.append(action)

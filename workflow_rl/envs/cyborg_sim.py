@@ -8,7 +8,7 @@ import importlib.metadata
 import importlib.util
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,9 @@ import gymnasium.spaces
 import numpy as np
 
 from workflow_rl.engine.network import Network
-from workflow_rl.envs.cyborg_scenario import cyborg_scenario
+from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
+from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
+from workflow_rl.engine.networks.cyborg_rules import PRIVILEGED, cyborg_names
 from workflow_rl.errors import MissingExtraError, UserError
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
@@ -163,20 +165,25 @@ class CyborgGame:
 
     CybORG draws all its random numbers from Python's global ``random``. Each game has a state of its own, which is
     installed for every call and exchanged for the caller's afterwards: games disturb neither the caller nor each other.
+
+    Observations and actions are in the network's order, which is that of the scenario. Only names differ: ``names`` has
+    those that CybORG plays under.
     """
 
     def __init__(self, package: CyborgPackage, red_agent: str, green_agent: str, network: Network) -> None:
-        self.network = network
+        check_playable(network, (red_agent,))
+        self.network, self.names = network, cyborg_names(network)
         self._chance = random.Random(0).getstate()
         agents = {"Red": package.red_agents[red_agent]}
         if green_agent == "active":
-            agents["Green"] = package.green_agent
+            agents["Green"] = _scanning(package.green_agent, [self.names[host] for host in network.green.scans])
         with self._own_chance():
             self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(network), "sim", agents=agents)
             self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
         actions = self.inner_wrapper("possible_actions").possible_actions
         names = [(type(action).__name__, getattr(action, "hostname", "")) for action in actions]
-        if names != [network.action_parts(number) for number in range(network.n_actions)]:
+        parts = [network.action_parts(number) for number in range(network.n_actions)]
+        if names != [(verb, self.names.get(host, "")) for verb, host in parts]:
             raise UserError(f"{package.name} numbers blue's actions differently from the network.")
 
     @property
@@ -192,29 +199,29 @@ class CyborgGame:
         return wrapper
 
     def reset(self, seed: int) -> np.ndarray:
-        """Starts the game that CybORG plays after ``random.seed(seed)``; returns the observation (52,)."""
+        """Starts the game that CybORG plays after ``random.seed(seed)``; returns the observation."""
         self._chance = random.Random(seed).getstate()
         with self._own_chance():
             result = self.wrapper.reset()
         return np.asarray(result[0] if isinstance(result, tuple) else result, np.float32)
 
     def step(self, action: int) -> tuple[np.ndarray, float]:
-        """Plays one step; returns observation (52,) and reward."""
+        """Plays one step; returns observation and reward."""
         with self._own_chance():
             observation, reward = self.wrapper.step(action)[:2]
         return np.asarray(observation, np.float32), float(reward)
 
     def levels(self) -> np.ndarray:
-        """Red's true level on each host: 0 none, 1 user, 2 privileged; (13,) int8."""
-        levels, privileged = np.zeros(len(self.network.hosts), np.int8), self.network.accounts.privileged
+        """Red's true level on each host: 0 none, 1 user, 2 privileged; int8."""
+        levels, ours = np.zeros(len(self.network.hosts), np.int8), list(self.names.values())
         for session in self.controller.state.sessions["Red"].values():
-            host = self.network.host_names.index(session.host)
-            levels[host] = max(levels[host], 2 if session.username in privileged else 1)
+            host = ours.index(session.host)
+            levels[host] = max(levels[host], 2 if session.username in PRIVILEGED.values() else 1)
         return levels
 
     def red_sessions(self, host: int) -> list[Any]:
         """Red's sessions on a host; the same object before and after a step means that blue did not end it."""
-        name = self.network.host_names[host]
+        name = self.names[self.network.host_names[host]]
         return [session for session in self.controller.state.sessions["Red"].values() if session.host == name]
 
     @contextmanager
@@ -226,6 +233,17 @@ class CyborgGame:
         finally:
             self._chance = random.getstate()
             random.setstate(callers)
+
+
+def _scanning(green_agent: Any, hosts: list[str]) -> Any:
+    """CybORG's acting green, which scans hosts of fixed names, with these names."""
+
+    class Green(green_agent):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.hostnames = hosts
+
+    return Green
 
 
 def check_package(package: CyborgPackage, edition: str) -> None:
@@ -241,3 +259,11 @@ def check_network(package: CyborgPackage, network: Network, bundled: Network) ->
     """Refuses any network but the ``bundled`` one for a checkout, which plays its own Scenario2."""
     if package.scenario_file and network != bundled:
         raise UserError(f"{package.name} plays its own Scenario2; give no other network with it.")
+
+
+def check_playable(network: Network, red_agents: Iterable[str]) -> None:
+    """Refuses a network that genuine CybORG does not play as described, or not with these red agents."""
+    problems = cyborg_problems(network, red_agents)
+    if problems:
+        more = f" (and {len(problems) - 1} more reasons)" if len(problems) > 1 else ""
+        raise UserError(f"genuine CybORG cannot play the network {network.name}: {problems[0]}{more}.")

@@ -32,6 +32,7 @@ from workflow_rl.envs.checks import (
     seeds_of,
 )
 from workflow_rl.envs.cyborg_env import CyborgEnv
+from workflow_rl.envs.cyborg_sim import check_playable
 from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.envs.takeover import Infos, takeover_rows
 from workflow_rl.errors import SimulatorError, UserError
@@ -70,6 +71,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ) -> None:
         self.num_envs = positive_int("number of environments", num_envs, MOST_PROCESSES)
         self.network = as_network(options.get("network", CAGE2))
+        self._action_dtype = np.min_scalar_type(self.network.n_actions - 1)  # in checkpoints
         kinds = list(zip(self._spread(red_agent), self._takeovers(takeover), strict=True))
         first = CyborgEnv(kinds[0][0], **options)  # checks the options, and imports CybORG before the processes fork
         self.max_steps = first.max_steps
@@ -89,6 +91,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def _spread(self, red_agent: str | Sequence[str]) -> list[str]:
         names = parse_red_agents(red_agent, self.network)
+        check_playable(self.network, names)
         if len(names) > self.num_envs:
             raise UserError(f"{len(names)} red agents were given for {self.num_envs} environments.")
         return [names[i % len(names)] for i in range(self.num_envs)]
@@ -148,15 +151,16 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise gymnasium.error.ResetNeeded("call reset() before state_arrays().")
         with self._guarded():
             games = self.envs.get_attr("progress")
-        longest = max(len(actions) for *_, actions in games)
-        padded = [np.frombuffer(actions.ljust(longest, b"\0"), np.uint8) for *_, actions in games]
+        played = np.zeros((self.num_envs, max(len(actions) for *_, actions in games)), self._action_dtype)
+        for row, (*_, actions) in zip(played, games, strict=True):
+            row[: len(actions)] = actions
         return {
             "reds": np.array([red.encode() for red, *_ in games], "S8").view(np.uint8).reshape(self.num_envs, 8),
             "takeovers": np.array([int(takeover) for _, takeover, *_ in games], np.int64),
             "seeds": np.array([seed for _, _, seed, *_ in games], np.uint64),
             "episode_numbers": np.array([episode for *_, episode, _ in games], np.int64),
             "lengths": np.array([len(actions) for *_, actions in games], np.int64),
-            "played": np.stack(padded),
+            "played": played,
         }
 
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
@@ -165,7 +169,7 @@ class CyborgVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         arrays = {"takeovers": np.zeros(self.num_envs, np.int64)} | arrays  # older checkpoints have none
         names = ("takeovers", "seeds", "episode_numbers", "lengths", "played")
         rows = zip(reds, *(arrays[name] for name in names), strict=True)
-        games = [(red, str(k), int(seed), int(number), row[:n].tobytes()) for red, k, seed, number, n, row in rows]
+        games = [(red, str(k), int(seed), int(number), row[:n].tolist()) for red, k, seed, number, n, row in rows]
         with self._guarded():
             self.envs.set_attr("progress", games)
             self.observations = np.stack(self.envs.get_attr("observation"))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine.network import GREEN_AGENTS, Network
+from workflow_rl.engine.network import GREEN_AGENTS, Network, room_for
 from workflow_rl.engine.network_file import as_network
 from workflow_rl.engine.observe import all_levels
-from workflow_rl.engine.state import allocate, room_for
+from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.checks import OPTIONS, check_options, parse_red_agents, positive_int

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
-from workflow_rl.engine.network import BITS_PER_HOST, Network
+from workflow_rl.engine.network import BITS_PER_HOST, Network, room_for
 from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER
-from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate, room_for
+from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN, compile_tables
 from workflow_rl.envs.takeover import takeover_rows

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import state as outcomes
-from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network
-from workflow_rl.engine.state import HOSTS_PER_WORD
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_ACTIONS, Network
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv

@@ -17,13 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from workflow_rl.engine.compiled import CACHE_VARIABLE
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import Network, room_for
+from workflow_rl.engine.network_file import as_network
+from workflow_rl.engine.networks.generate import generate
 from workflow_rl.engine.state import state_dtype
 from workflow_rl.engine.step import step_envs
 from workflow_rl.envs.env import CageEnv, CageVectorEnv
 from workflow_rl.errors import UserError
 
 SIZES = (1, 25, 200, 1000, 4096)
+CAGE2_HOSTS, HOST_ENVS, TURNS = 13, 200, 5
 ROUNDS = 100  # vector steps per timed call: one episode, one reset
 FIRST_STEP = """
 from workflow_rl.envs.env import CageVectorEnv
@@ -78,8 +81,7 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, ne
         network: the network that is played.
         say: called with a line of progress.
     """
-    if not 0.01 <= seconds <= 600:
-        raise UserError(f"the seconds per figure must be from 0.01 to 600, not {seconds}.")
+    check_seconds(seconds)
     by_red = {}
     for red in red_agents:
         say(f"environments against {red}")
@@ -106,10 +108,48 @@ def bench_env(seconds: float, red_agents: tuple[str, ...], with_cyborg: bool, ne
         ratio_to_cyborg_at_200=by_red[headline].vector_steps_per_s["200"] / cyborg if cyborg else None,
         cold_start_s=cold,
         cached_start_s=cached,
-        bytes_per_env=state_dtype().itemsize,
+        bytes_per_env=state_dtype(room_for(network)).itemsize,
         peak_memory_mb=memory,
         machine=machine(),
     )
+
+
+@dataclass(frozen=True)
+class HostFigures:
+    """The figures of ``bench env --hosts``; the dictionaries are by number of hosts."""
+
+    n_envs: int
+    engine_steps_per_s: dict[str, dict[str, float]]  # by red agent
+    bytes_per_env: dict[str, int]
+    machine: Machine
+
+
+def bench_hosts(sizes: tuple[int, ...], seconds: float, red_agents: tuple[str, ...], say: Say) -> HostFigures:
+    """Steps per second of the engine alone in generated networks of several sizes; that of 13 hosts is CAGE-2.
+
+    The sizes are measured in turn, several times; the best of each counts.
+    """
+    check_seconds(seconds)
+    networks = {str(n): as_network("cage2") if n == CAGE2_HOSTS else generate(n, _types_for(n), 0) for n in sizes}
+    best: dict[str, dict[str, float]] = {red: dict.fromkeys(networks, 0.0) for red in red_agents}
+    for turn in range(TURNS):
+        say(f"turn {turn + 1} of {TURNS}")
+        for red in red_agents:
+            for hosts, network in networks.items():
+                envs = CageVectorEnv(HOST_ENVS, red, network=network)
+                best[red][hosts] = max(best[red][hosts], _engine_speed(envs, seconds / TURNS))
+    room = {hosts: state_dtype(room_for(network)).itemsize for hosts, network in networks.items()}
+    return HostFigures(HOST_ENVS, best, room, machine())
+
+
+def _types_for(hosts: int) -> int:
+    return max(3, min(8, hosts // 2))
+
+
+def check_seconds(seconds: float) -> None:
+    """Refuses an impossible duration."""
+    if not 0.01 <= seconds <= 600:
+        raise UserError(f"the seconds per figure must be from 0.01 to 600, not {seconds}.")
 
 
 def machine() -> Machine:

@@ -13,9 +13,8 @@ import numpy as np
 from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD
 from workflow_rl.engine.network_file import as_network
-from workflow_rl.engine.state import HOSTS_PER_WORD
 from workflow_rl.engine.tables import fixed_unit_types
 from workflow_rl.envs.memory import WORD
 from workflow_rl.envs.views import View, all_actions, pack_words, unpack_words

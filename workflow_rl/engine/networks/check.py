@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -19,6 +20,8 @@ from workflow_rl.engine.network import (
     Network,
     Program,
 )
+from workflow_rl.engine.networks.complaint import Complaint, out_of_range, shown, unknown, wrong_value
+from workflow_rl.engine.networks.ways import routes
 
 CAPACITY = {
     "hosts": 64,
@@ -30,6 +33,7 @@ CAPACITY = {
     "exploits": 8,
 }
 LINES, DRAWS = 32, 4  # of a program: lines, and targets that it draws
+RETAKES, SOCKETS = 8, 100  # the most groups that Meander retakes, and listening ports of a host
 VERSION = 1  # of the file's format
 PLAIN_VERBS = ("Sleep", "Monitor")
 HOST_VERBS = ("Analyse", "Remove", "Restore")
@@ -38,20 +42,30 @@ NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def contradictions(network: Network) -> Iterator[tuple[str, str]]:
-    """Yields (field, complaint) wherever parts of the network contradict each other or exceed the engine's limits."""
+    """Yields (field, problem) wherever parts of the network contradict each other or exceed the engine's limits."""
+    for complaint in complaints(network):
+        yield complaint.field, complaint.problem
+
+
+def complaints(network: Network) -> Iterator[Complaint]:
+    """Everything that is wrong with a network."""
     if network.version != VERSION:
-        yield "version", f"is {network.version}; this program reads version {VERSION}"
+        problem = f"is {network.version}; this program reads version {VERSION}"
+        yield Complaint("version", problem, str(network.version), str(VERSION))
     yield from _wrong_numbers(network)
     yield from _capacities(network)
     yield from _wrong_names(network)
     yield from _repeated_names(network)
-    yield from _unknown_names(network)
+    strangers = list(_unknown_names(network))
+    yield from strangers
     yield from _wrong_structure(network)
     for name, program in network.red.programs.items():
         yield from _wrong_program(network, name, program)
+    if not strangers:
+        yield from _unreachable(network)
 
 
-def _capacities(network: Network) -> Iterator[tuple[str, str]]:
+def _capacities(network: Network) -> Iterator[Complaint]:
     sizes = {
         "hosts": len(network.hosts),
         "subnets": len(network.subnets),
@@ -62,15 +76,21 @@ def _capacities(network: Network) -> Iterator[tuple[str, str]]:
     }
     for what, size in sizes.items():
         if not 1 <= size <= CAPACITY[what]:
-            yield what, f"gives {size} entries; allowed: 1 to {CAPACITY[what]}"
-    if len(network.red.programs) > CAPACITY["red"]:
-        yield "red", f"has {len(network.red.programs)} programs; allowed: up to {CAPACITY['red']}"
+            place = f"{what}[{CAPACITY[what]}]" if size else what
+            yield out_of_range(what, f"gives {size} entries", size, f"1 to {CAPACITY[what]}", place)
+    for what, size, most in (
+        ("red", len(network.red.programs), CAPACITY["red"]),
+        ("red.meander.retakes", len(network.red.meander.retakes), RETAKES),
+    ):
+        if size > most:
+            words = "has {} programs" if what == "red" else "has {} entries"
+            yield out_of_range(what, words.format(size), size, f"up to {most}")
     needed = {port for exploit in network.exploits for port in (exploit.port, *exploit.and_one_of)}
     if len(needed) > OPTION_PORTS:
-        yield "exploits", f"need {len(needed)} different ports; allowed: up to {OPTION_PORTS}"
+        yield out_of_range("exploits", f"need {len(needed)} different ports", len(needed), f"up to {OPTION_PORTS}")
 
 
-def _wrong_names(network: Network) -> Iterator[tuple[str, str]]:
+def _wrong_names(network: Network) -> Iterator[Complaint]:
     """Names end up in commands, files and pages, so they are words of a few plain characters."""
     names = [("name", network.name), ("operational_service.name", network.operational_service.name)]
     names += [(f"unit_types[{i}]", name) for i, name in enumerate(network.unit_types)]
@@ -78,168 +98,234 @@ def _wrong_names(network: Network) -> Iterator[tuple[str, str]]:
         names += [(f"{what}[{i}].name", item.name) for i, item in enumerate(getattr(network, what))]
     names += [(f"red.{name[:LONGEST_NAME]}", name) for name in network.red.programs]
     names += [(f"editions.{name[:LONGEST_NAME]}", name) for name in network.editions]
+    allowed = f"1 to {LONGEST_NAME} letters, digits or _ . -"
     for where, name in names:
         if not NAME.fullmatch(name):
-            shown = name if len(name) <= LONGEST_NAME else f"{name[:20]}... ({len(name)} characters)"
-            yield where, f"is {shown!r}; a name has 1 to {LONGEST_NAME} letters, digits or _ . -"
+            place = f"{where.partition('.')[0]}.{name}" if where.startswith(("red.", "editions.")) else ""
+            yield Complaint(where, f"is {shown(name)}; a name has {allowed}", shown(name), allowed, place)
 
 
-def _unknown_names(network: Network) -> Iterator[tuple[str, str]]:
+def _unknown_names(network: Network) -> Iterator[Complaint]:
     hosts = network.host_names
-    exploits = [exploit.name for exploit in network.exploits]
+    types = [exploit.type for exploit in network.exploits]
     verbs = HOST_VERBS + tuple(DECOY_PREFIX + decoy.name for decoy in network.decoys)
-    references: list[tuple[str, Iterable[str], Iterable[str]]] = [
-        ("operational_service.host", [network.operational_service.host], hosts),
-        ("red.foothold", [network.red.foothold], hosts),
+    one: list[tuple[str, str, Iterable[str]]] = [
+        ("operational_service.host", network.operational_service.host, hosts),
+        ("red.foothold", network.red.foothold, hosts),
+    ]
+    many: list[tuple[str, Iterable[str], Iterable[str]]] = [
         ("green.scans", network.green.scans, hosts),
         ("blue.actions", network.blue.actions, PLAIN_VERBS),
         ("blue.host_actions", network.blue.host_actions, verbs),
     ]
-    for i, subnet in enumerate(network.subnets):
-        references.append((f"subnets[{i}].hosts", subnet.hosts, hosts))
-        references.append(_group(network, f"subnets[{i}].reached_through", subnet.reached_through or ()))
-    for group in network.red.meander.retakes:
-        references.append(_group(network, "red.meander.retakes", group))
+    groups = [(f"subnets[{i}].reached_through", s.reached_through or ()) for i, s in enumerate(network.subnets)]
+    groups += [(f"red.meander.retakes[{i}]", group) for i, group in enumerate(network.red.meander.retakes)]
+    for where, group in groups:
+        if isinstance(group, str):
+            one.append((where, group, network.subnet_names))
+        else:
+            many.append((where, group, hosts))
+    many += [(f"subnets[{i}].hosts", subnet.hosts, hosts) for i, subnet in enumerate(network.subnets)]
     for i, host in enumerate(network.hosts):
-        references.append((f"hosts[{i}].unit_type", [host.unit_type], network.unit_types))
-        references.append((f"hosts[{i}].os", [host.os], ("linux", "windows")))
-        references.append((f"hosts[{i}].reveals", host.reveals, hosts))
-        types = [service.type for service in host.services]
-        references.append((f"hosts[{i}].services.type", types, ["", *(e.type for e in network.exploits)]))
+        one.append((f"hosts[{i}].unit_type", host.unit_type, network.unit_types))
+        one.append((f"hosts[{i}].os", host.os, ("linux", "windows")))
+        many.append((f"hosts[{i}].reveals", host.reveals, hosts))
+        one += [(f"hosts[{i}].services[{j}].type", s.type, ["", *types]) for j, s in enumerate(host.services)]
     for i, decoy in enumerate(network.decoys):
-        references.append((f"decoys[{i}].os", [decoy.os], ("", "linux", "windows")))
-        references.append((f"decoys[{i}].imitates", [decoy.imitates], [e.type for e in network.exploits]))
-    for i, exploit in enumerate(network.exploits):
-        references.append((f"exploits[{i}].by", [exploit.by], EXPLOIT_WAYS))
+        one.append((f"decoys[{i}].os", decoy.os, ("", "linux", "windows")))
+        one.append((f"decoys[{i}].imitates", decoy.imitates, types))
+    one += [(f"exploits[{i}].by", exploit.by, EXPLOIT_WAYS) for i, exploit in enumerate(network.exploits)]
+    exploits = [exploit.name for exploit in network.exploits]
     for name, edition in network.editions.items():
-        references.append((f"editions.{name}.broken_by_restore", edition.broken_by_restore, exploits))
-    for where, used, known in references:
-        for name in used:
-            if name not in known:
-                yield where, f"names {name!r}, which is not known; known: {', '.join(n for n in known if n)}"
+        many.append((f"editions.{name}.broken_by_restore", edition.broken_by_restore, exploits))
+    yield from (unknown(where, name, known) for where, name, known in one if name not in known)
+    for where, names, known in many:
+        yield from (unknown(where, n, known, f"{where}[{i}]") for i, n in enumerate(names) if n not in known)
 
 
-def _group(network: Network, where: str, group: str | tuple[str, ...]) -> tuple[str, Iterable[str], Iterable[str]]:
-    return (where, [group], network.subnet_names) if isinstance(group, str) else (where, group, network.host_names)
-
-
-def _wrong_numbers(network: Network) -> Iterator[tuple[str, str]]:
+def _wrong_numbers(network: Network) -> Iterator[Complaint]:
     for item in fields(network.chance):
         value = getattr(network.chance, item.name)
         if not 0.0 <= value <= 1.0:
-            yield f"chance.{item.name}", f"must be a probability from 0 to 1, not {value}"
+            yield wrong_value(f"chance.{item.name}", "a probability from 0 to 1", value)
     amounts = [(f"hosts[{i}].value", host.value) for i, host in enumerate(network.hosts)]
     amounts += [(f"reward.{item.name}", getattr(network.reward, item.name)) for item in fields(network.reward)]
     for where, value in amounts:
         if not 0.0 <= value <= 1000.0 or abs(value * 10 - round(value * 10)) > 1e-9:
-            yield where, f"must be a whole number of tenths from 0 to 1000, not {value}"
+            yield wrong_value(where, "a whole number of tenths from 0 to 1000", value)
     for item in fields(network.records):
         value = getattr(network.records, item.name)
         if not 1 <= value <= 100:
-            yield f"records.{item.name}", f"must be from 1 to 100, not {value}"
-    used = [(f"hosts[{i}].services", p) for i, h in enumerate(network.hosts) for s in h.services for p in s.ports]
-    used += [(f"decoys[{i}]", p) for i, d in enumerate(network.decoys) for p in (d.opens, d.needs_free)]
-    used += [(f"exploits[{i}]", p) for i, e in enumerate(network.exploits) for p in (e.port, *e.and_one_of)]
-    for where, port in used:
+            yield wrong_value(f"records.{item.name}", "from 1 to 100", value)
+    for i, exploit in enumerate(network.exploits):
+        if not 0.0 < exploit.weight < math.inf:
+            yield wrong_value(f"exploits[{i}].weight", "a finite number above 0", exploit.weight)
+    ports = [
+        (f"hosts[{i}].services[{j}].ports", f"[{k}]", port)
+        for i, host in enumerate(network.hosts)
+        for j, service in enumerate(host.services)
+        for k, port in enumerate(service.ports)
+    ]
+    for i, decoy in enumerate(network.decoys):
+        ports += [(f"decoys[{i}].opens", "", decoy.opens), (f"decoys[{i}].needs_free", "", decoy.needs_free)]
+    for i, exploit in enumerate(network.exploits):
+        ports.append((f"exploits[{i}].port", "", exploit.port))
+        ports += [(f"exploits[{i}].and_one_of", f"[{k}]", port) for k, port in enumerate(exploit.and_one_of)]
+    for where, place, port in ports:
         if not 1 <= port < 49152:
-            yield where, f"names port {port}; allowed: 1 to 49151"
+            yield out_of_range(where, f"names port {shown(port)}", port, "1 to 49151", where + place)
 
 
-def _repeated_names(network: Network) -> Iterator[tuple[str, str]]:
-    unique = {
-        "unit_types": network.unit_types,
-        "hosts.name": network.host_names,
-        "subnets.name": network.subnet_names,
-        "decoys.name": [decoy.name for decoy in network.decoys],
-        "exploits.name": [exploit.name for exploit in network.exploits],
-        "exploits.weight": [str(exploit.weight) for exploit in network.exploits],
-        "blue.host_actions": network.blue.host_actions,
-        "subnets.hosts": [host for subnet in network.subnets for host in subnet.hosts],
-        "red.meander.retakes": [group for group in network.red.meander.retakes if isinstance(group, str)],
-        "red": [*RED_AGENTS[MEANDER:], *network.red.programs],
-    }
-    for where, names in unique.items():
-        for name in names:
-            if list(names).count(name) > 1:
-                yield where, f"has {name!r} more than once"
+def _repeated_names(network: Network) -> Iterator[Complaint]:
+    """The place of a repeated name is that of its second appearance."""
+    lists = {"unit_types": network.unit_types, "blue.actions": network.blue.actions}
+    lists |= {"blue.host_actions": network.blue.host_actions}
+    unique = {what: [(f"{what}[{i}]", what, name) for i, name in enumerate(lists[what])] for what in lists}
+    for what in ("hosts", "subnets", "decoys", "exploits"):
+        places = [f"{what}[{i}].name" for i in range(len(getattr(network, what)))]
+        unique[what] = [(place, place, item.name) for place, item in zip(places, getattr(network, what), strict=True)]
+    weights = [(f"exploits[{i}].weight", exploit.weight) for i, exploit in enumerate(network.exploits)]
+    unique["weights"] = [(place, place, str(weight)) for place, weight in weights]
+    unique["members"] = [
+        (f"subnets[{i}].hosts[{j}]", f"subnets[{i}].hosts", host)
+        for i, subnet in enumerate(network.subnets)
+        for j, host in enumerate(subnet.hosts)
+    ]
+    groups = enumerate(network.red.meander.retakes)
+    unique["retakes"] = [(f"red.meander.retakes[{i}]", "red.meander.retakes", str(group)) for i, group in groups]
+    unique["red"] = [("red", "red", name) for name in RED_AGENTS[MEANDER:]]
+    unique["red"] += [(f"red.{name}", "red", name) for name in network.red.programs]
+    for entries in unique.values():
+        seen: list[str] = []
+        for place, field, name in entries:
+            if name in seen:
+                yield Complaint(field, f"has {shown(name)} more than once", shown(name), "each name once", place)
+            seen.append(name)
 
 
-def _wrong_structure(network: Network) -> Iterator[tuple[str, str]]:
+def _wrong_structure(network: Network) -> Iterator[Complaint]:
     if not network.green.scans:
-        yield "green.scans", "must name at least one host"
+        yield Complaint("green.scans", "must name at least one host", "[]", "at least one host")
     accounts = {service.account for host in network.hosts for service in host.services}
-    for account in network.accounts.privileged:
+    for i, account in enumerate(network.accounts.privileged):
         if account not in accounts:
-            yield "accounts.privileged", f"names {account!r}, under which no service runs"
+            problem, allowed = f"names {shown(account)}, under which no service runs", ", ".join(sorted(accounts))
+            place = f"accounts.privileged[{i}]"
+            yield Complaint("accounts.privileged", problem, shown(account), allowed, place)
     in_subnets = {host for subnet in network.subnets for host in subnet.hosts}
-    for name in network.host_names:
-        if name not in in_subnets:
-            yield "subnets.hosts", f"puts host {name!r} into no subnet"
     for i, host in enumerate(network.hosts):
-        if not any(service.ports for service in host.services):
-            yield f"hosts[{i}].services", f"leaves {host.name!r} without a listening port"
-        if host.process_ids and len(host.process_ids) < len(host.services):
-            yield f"hosts[{i}].process_ids", f"must have a number for each of the {len(host.services)} services"
-        if not all(1 <= number < 2**15 for number in host.process_ids):
-            yield f"hosts[{i}].process_ids", "must be from 1 to 32767"
+        if host.name not in in_subnets:
+            problem = f"puts host {shown(host.name)} into no subnet"
+            yield Complaint("subnets.hosts", problem, shown(host.name), "one subnet for each host", f"hosts[{i}].name")
+    for i, subnet in enumerate(network.subnets):
+        if not subnet.hosts:
+            yield Complaint(f"subnets[{i}].hosts", "must name at least one host", "[]", "at least one host")
+    used = [host.unit_type for host in network.hosts]
+    for i, name in enumerate(network.unit_types):
+        if name not in used:
+            problem = f"has {shown(name)}, which no host belongs to"
+            yield Complaint("unit_types", problem, shown(name), "types of at least one host", f"unit_types[{i}]")
+    yield from _wrong_hosts(network)
     weights = [exploit.weight for exploit in network.exploits]
-    if weights != sorted(weights, reverse=True):
-        yield "exploits.weight", "must fall from one exploit to the next"
+    for i in range(1, len(weights)):
+        if weights[i] > weights[i - 1]:
+            place, allowed = f"exploits[{i}].weight", f"below {weights[i - 1]}"
+            problem = "must fall from one exploit to the next"
+            yield Complaint("exploits.weight", problem, shown(weights[i]), allowed, place)
     if not network.editions:
-        yield "editions", "must have at least one edition"
+        yield Complaint("editions", "must have at least one edition", "none", "at least one edition")
 
 
-def _wrong_program(network: Network, name: str, program: Program) -> Iterator[tuple[str, str]]:
+def _wrong_hosts(network: Network) -> Iterator[Complaint]:
+    for i, host in enumerate(network.hosts):
+        sockets = sum(len(service.ports) for service in host.services)
+        if not sockets:
+            problem = f"leaves {shown(host.name)} without a listening port"
+            yield Complaint(f"hosts[{i}].services", problem, "[]", "at least one port")
+        if sockets > SOCKETS:
+            yield out_of_range(f"hosts[{i}].services", f"listen on {sockets} ports", sockets, f"up to {SOCKETS}")
+        if host.process_ids and len(host.process_ids) < len(host.services):
+            problem = f"must have a number for each of the {len(host.services)} services"
+            given, allowed = str(len(host.process_ids)), f"{len(host.services)} or more"
+            yield Complaint(f"hosts[{i}].process_ids", problem, given, allowed)
+        for j, number in enumerate(host.process_ids):
+            if not 1 <= number < 2**15:
+                field, allowed = f"hosts[{i}].process_ids", "from 1 to 32767"
+                yield wrong_value(field, allowed, number, f"{field}[{j}]")
+
+
+def _unreachable(network: Network) -> Iterator[Complaint]:
+    """Subnets to which no way leads from the foothold, whatever red takes."""
+    reached = routes(network)
+    for i, subnet in enumerate(network.subnets):
+        if subnet.name not in reached:
+            gate = subnet.reached_through
+            gate = gate if isinstance(gate, str) else ", ".join(gate)
+            yield Complaint(
+                f"subnets[{i}].reached_through",
+                f"cuts off {shown(subnet.name)}: red can take no host of {gate}",
+                shown(gate),
+                f"hosts that red can take, in or behind {', '.join(reached) or 'its foothold'}",
+            )
+
+
+def _wrong_program(network: Network, name: str, program: Program) -> Iterator[Complaint]:
     """Complaints about one ``[red.NAME]``."""
     where, lines = f"red.{name}", program.program
     if not 1 <= len(lines) <= LINES:
-        yield f"{where}.program", f"has {len(lines)} lines; allowed: 1 to {LINES}"
+        yield out_of_range(f"{where}.program", f"has {len(lines)} lines", len(lines), f"1 to {LINES}")
         return
-    for user in program.users:
-        if user not in network.host_names:
-            yield f"{where}.users", f"names {user!r}, which is not known; known: {', '.join(network.host_names)}"
-            return
+    hosts = {host.name: host for host in network.hosts}
+    strangers = [i for i, user in enumerate(program.users) if user not in hosts]
+    yield from (unknown(f"{where}.users", program.users[i], hosts, f"{where}.users[{i}]") for i in strangers)
     for i in range(len(lines)):
         yield from _wrong_line(network, f"{where}.program[{i}]", program, i)
     targets = [line.target for line in lines]
     if DRAWN_USER in targets and not program.users:
-        yield f"{where}.users", "must name at least one host, because the program aims at $user"
-    if REVEALED in targets and DRAWN_USER not in targets[: targets.index(REVEALED)]:
-        yield f"{where}.program", "uses $enterprise before $user"
-    for user in program.users if REVEALED in targets else ():
-        if len(network.hosts[network.host_names.index(user)].reveals) != 1:
-            yield f"{where}.users", f"has {user!r}, which must reveal exactly one host"
+        problem = "must name at least one host, because the program aims at $user"
+        yield Complaint(f"{where}.users", problem, "[]", "at least one host")
+    if REVEALED in targets and DRAWN_USER not in targets[: (first := targets.index(REVEALED))]:
+        place = f"{where}.program[{first}].target"
+        yield Complaint(f"{where}.program", "uses $enterprise before $user", REVEALED, "$user in a line before", place)
+    for i, user in enumerate(program.users if REVEALED in targets else ()):
+        if user in hosts and len(hosts[user].reveals) != 1:
+            problem = f"has {shown(user)}, which must reveal exactly one host"
+            allowed = "hosts that reveal exactly one host"
+            yield Complaint(f"{where}.users", problem, shown(user), allowed, f"{where}.users[{i}]")
     drawn = network.drawn_targets(program)
     if len(drawn) > DRAWS:
-        yield f"{where}.program", f"draws {len(drawn)} different targets ({', '.join(drawn)}); allowed: up to {DRAWS}"
+        words = f"draws {len(drawn)} different targets ({', '.join(drawn)})"
+        yield out_of_range(f"{where}.program", words, len(drawn), f"up to {DRAWS}")
 
 
-def _wrong_line(network: Network, where: str, program: Program, number: int) -> Iterator[tuple[str, str]]:
+def _wrong_line(network: Network, where: str, program: Program, number: int) -> Iterator[Complaint]:
     lines, line = program.program, program.program[number]
-    for what, value, least in (
-        ("success", line.success, 0),
-        ("failure", line.failure, 0),
-        ("unless_scanned", line.unless_scanned, -1),
-    ):
-        if not least <= value < len(lines):
-            yield f"{where}.{what}", f"is {value}; the program has lines 0 to {len(lines) - 1}"
-            return
+    numbers = (("success", line.success), ("failure", line.failure), ("unless_scanned", line.unless_scanned))
+    wrong = [(what, n) for what, n in numbers if not (-1 if what == "unless_scanned" else 0) <= n < len(lines)]
+    for what, value in wrong:
+        allowed = f"lines 0 to {len(lines) - 1}"
+        yield Complaint(f"{where}.{what}", f"is {shown(value)}; the program has {allowed}", shown(value), allowed)
     if line.action not in RED_ACTIONS:
-        yield f"{where}.action", f"names {line.action!r}, which is not known; known: {', '.join(RED_ACTIONS)}"
+        yield unknown(f"{where}.action", line.action, RED_ACTIONS)
         return
-    hosts = (*network.host_names, *network.unit_types, ANY_HOST, DRAWN_USER, REVEALED)
-    allowed = {"DiscoverRemoteSystems": network.subnet_names, "Sleep": ("",)}
-    allowed["Impact"] = (network.operational_service.host,)
-    known = allowed.get(line.action, hosts)
+    known: tuple[str, ...] = (*network.host_names, *network.unit_types, ANY_HOST, DRAWN_USER, REVEALED)
+    if line.action in ("DiscoverRemoteSystems", "Sleep", "Impact"):
+        own = {"DiscoverRemoteSystems": network.subnet_names, "Impact": (network.operational_service.host,)}
+        known = own.get(line.action, ("",))
     if line.target not in known:
-        yield f"{where}.target", f"names {line.target!r}, which is not known; known: {', '.join(known)}"
+        yield unknown(f"{where}.target", line.target, known)
     if line.redraw and line.target not in network.drawn_targets(program):
-        yield f"{where}.redraw", f"draws nothing, because the target {line.target!r} is not drawn"
+        problem = f"draws nothing, because the target {shown(line.target)} is not drawn"
+        yield Complaint(f"{where}.redraw", problem, "true", "false")
+    if wrong or line.action != "ExploitRemoteService":
+        return
     after = lines[line.success]
     same = after.action == "PrivilegeEscalate" and after.target == line.target
-    if line.action == "ExploitRemoteService" and not (same and not after.redraw and after.unless_scanned < 0):
-        yield (
+    if not (same and not after.redraw and after.unless_scanned < 0):
+        yield Complaint(
             f"{where}.success",
             f"leads to {after.action} {after.target}; after an exploit that worked red must escalate on the same host "
             "at once, because the engine keeps no list of several sessions on a host",
+            shown(line.success),
+            f"a line PrivilegeEscalate {line.target}",
         )
