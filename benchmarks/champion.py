@@ -30,6 +30,7 @@ from workflow_rl.defenders.names import DATA, Asked, challenge
 from workflow_rl.defenders.protocol import evaluate_table, reference_policy
 from workflow_rl.defenders.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.envs.blue import REMEMBERED, Defender, Policy, view_of
@@ -55,7 +56,7 @@ def _quiet(_: float) -> None:
 
 def champion(edition: str) -> Policy:
     """The champion that ships with the package."""
-    return policy_of(DATA / f"champion-{edition}.safetensors", "")
+    return policy_of(DATA / f"champion-{edition}.safetensors", "", load_network())
 
 
 def _games(edition: str) -> Games:
@@ -69,7 +70,7 @@ def short(table: dict[str, Any]) -> dict[str, Any]:
 
 def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = GAMES) -> dict[str, Any]:
     """The official table of a defender by name."""
-    return challenge(Asked(policy, "", games, SEED, edition), backend, _quiet)
+    return challenge(Asked(policy, "", games, load_network(), SEED, edition), backend, _quiet)
 
 
 def table() -> dict[str, Any]:
@@ -89,7 +90,7 @@ def original() -> dict[str, Any]:
 
 def _train_original(edition: str) -> dict[str, Any]:
     config = make_config("original", red_agent="bline,meander", edition=edition)
-    with closing(Run.create(ORIGINAL / edition, config)) as run:
+    with closing(Run.create(ORIGINAL / edition, config, copy_of(load_network()))) as run:
         return asdict(train_workflow(config, run)) | {"run": ""}
 
 
@@ -111,7 +112,7 @@ def editions() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for rules in EDITIONS:
         for made_for in EDITIONS:
-            blues = {"champion": champion(made_for), "expert": reference_policy("expert", edition=made_for)}
+            blues = {"champion": champion(made_for), "expert": reference_policy("expert", load_network(), made_for)}
             for name, blue in blues.items():
                 table = evaluate_table(blue, _games(rules), GAMES, SEED)
                 found.setdefault(name, {}).setdefault(rules, {})[f"made for {made_for}"] = short(table)
@@ -157,8 +158,8 @@ def wrapper() -> dict[str, Any]:
     for edition in EDITIONS:
         blues = {
             "champion": champion(edition),
-            "expert": reference_policy("expert", edition=edition),
-            "original": policy_of(ORIGINAL / edition, ""),
+            "expert": reference_policy("expert", load_network(), edition),
+            "original": policy_of(ORIGINAL / edition, "", load_network()),
         }
         for name, blue in blues.items():
             tables, apart = [], []
@@ -187,7 +188,7 @@ def clock() -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for edition in EDITIONS:
-        expert, saved = reference_policy("expert", edition=edition), {}
+        expert, saved = reference_policy("expert", load_network(), edition), {}
         for red in ("bline", "meander"):
             plain = play(expert, red, edition, GAMES, lambda packed, *_: packed, lambda actions, _: actions)
             for column, length in enumerate(CHALLENGE_LENGTHS):
@@ -212,7 +213,7 @@ def repeat() -> dict[str, Any]:
     for edition in EDITIONS:
         with tempfile.TemporaryDirectory() as folder:
             config = make_config("champion", edition=edition)
-            with closing(Run.create(Path(folder) / "run", config)) as run:
+            with closing(Run.create(Path(folder) / "run", config, copy_of(load_network()))) as run:
                 result = train_workflow(config, run, note=print, teacher=expert_teacher)
             arrays, _ = read_tensors(Path(folder) / "run" / "teacher.safetensors")
             teacher = _teacher(make_exceptions(arrays["keys"], arrays["actions"]), edition)

@@ -100,7 +100,7 @@ def faults() -> dict[str, Any]:
         same = 0
         for training in trainings:
             here = Path(folder) / "here" / training.name
-            train_in(here, read_config(training))
+            train_in(here, read_config(training), load_network())
             same += (here / "policy.safetensors").read_bytes() == (training / "policy.safetensors").read_bytes()
         evaluated = [event["index"] for event in events if event["kind"] == "evaluation"]
         return {

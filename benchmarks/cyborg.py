@@ -15,6 +15,7 @@ from benchmarks.command import main
 from workflow_rl.config import check_jobs
 from workflow_rl.defenders.names import LIVE_BLUES, Asked, blue_named, differences, evaluate_named
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs.cyborg_sim import load_cyborg
 from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 from workflow_rl.envs.env import NATIVE, Backend
@@ -41,7 +42,7 @@ ORACLE = Path(__file__).parents[2] / "shared" / "cage2-oracle"
 def lockstep() -> dict[str, Any]:
     """All opponents, three blues, green asleep and acting; every step compared."""
     edition = load_cyborg().edition
-    blues = {name: blue_named(name, "", edition, any_edition=True) for name in LIVE_BLUES}
+    blues = {name: blue_named(name, "", load_network(), edition, any_edition=True) for name in LIVE_BLUES}
     return asdict(live_lockstep(LiveGames(GAMES, jobs=check_jobs(None)), blues, load_network()))
 
 
@@ -52,10 +53,10 @@ def transfer() -> dict[str, Any]:
     for name, task in POLICIES.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
-            with closing(Run.create(path, make_config(**task))) as run:
+            with closing(Run.create(path, make_config(**task), copy_of(load_network()))) as run:
                 train_workflow(run.config, run)
             tables = [
-                evaluate_named(Asked(str(path), "bline,meander,sleep", n, 7, "current"), backend)
+                evaluate_named(Asked(str(path), "bline,meander,sleep", n, load_network(), 7, "current"), backend)
                 for backend, n in ((Backend("cyborg", "", check_jobs(None)), EPISODES), (NATIVE, NATIVE_EPISODES))
             ]
         cyborg, native = tables

@@ -35,7 +35,7 @@ def compare(n_episodes: int, seed: int = 0) -> Iterator[dict[str, Any]]:
                 sources = {name: REFERENCE[name][edition].get(policy, {}).get(red) for name in ("simulated", "genuine")}
                 if not any(sources.values()):
                     continue
-                cells = evaluate(reference_policy(policy), red, edition, n_episodes, seed=seed)
+                cells = evaluate(reference_policy(policy, load_network()), red, edition, n_episodes, seed=seed)
                 for source, reference in sources.items():
                     for length, (mean, error) in zip(CHALLENGE_LENGTHS, reference or [], strict=bool(reference)):
                         cell = cells[length]

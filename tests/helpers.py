@@ -141,7 +141,7 @@ class Here(Executor):
     def news(self, timeout: float) -> Trained:
         assert timeout > 0
         job = self.jobs.popleft()
-        return Trained(job.name, train_in(job.path, job.config))
+        return Trained(job.name, train_in(job.path, job.config, job.network))
 
     def close(self) -> None:
         self.jobs.clear()

@@ -20,6 +20,7 @@ from workflow_rl.defenders.export import export_agent
 from workflow_rl.defenders.names import DATA, blue_named
 from workflow_rl.defenders.protocol import evaluate
 from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import View, ViewedEnvs
 from workflow_rl.training.policy_file import load_policy
@@ -70,7 +71,7 @@ def test_the_exported_agent_acts_as_ours_in_whole_episodes(name: str, edition: s
     result = export_agent(name, tmp_path / "agent", edition=edition)
     own = ["policy.safetensors"] if name == "champion" else ["rules.json", "cage2_expert.py"]
     assert sorted(result["files"]) == sorted(["README.md", "agent.py", "cage2_memory.py", *own])
-    agent, blue = agent_in(tmp_path / "agent").Agent(), blue_named(name, "", edition)
+    agent, blue = agent_in(tmp_path / "agent").Agent(), blue_named(name, "", load_network(), edition)
     generator, actions = np.random.default_rng(0), set()
     for game, red in enumerate(("bline", "meander", "sleep") * 4):
         envs = ViewedEnvs(CageVectorEnv(1, red_agent=red, edition=edition, max_steps=None), View("memory", "full"))
@@ -150,7 +151,7 @@ def test_a_path_is_a_path_even_if_it_sounds_like_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_an_acting_green_agent_does_not_break_the_memory(edition: str) -> None:
     """The challenge has none; whoever lets it act gets scans by everybody, and a defender that goes on."""
-    blue = blue_named("champion", "", edition)
+    blue = blue_named("champion", "", load_network(), edition)
     envs = ViewedEnvs(
         CageVectorEnv(50, red_agent="bline", edition=edition, green_agent="active"), View("memory", "full")
     )
@@ -158,5 +159,5 @@ def test_an_acting_green_agent_does_not_break_the_memory(edition: str) -> None:
     total = np.zeros(50)
     for _ in range(100):
         total += envs.step(blue(envs.packed_observations, np.random.default_rng(0)))[1]
-    asleep = evaluate(blue_named("sleep", ""), "bline", edition, 50)[100]
+    asleep = evaluate(blue_named("sleep", "", load_network()), "bline", edition, 50)[100]
     assert total.mean() > asleep.mean / 2

@@ -26,6 +26,7 @@ from tests.ray_cluster import (
     trainers,
     wait_for_the_end_of_the_connection,
 )
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_config, read_events
@@ -126,7 +127,7 @@ def assert_whole(path: Path) -> None:
         assert sorted(training.name for training in (path / kind).iterdir()) == expected
     for training in (path / kind / name for kind in names for name in names[kind]):
         here = path / "here" / training.parent.name / training.name
-        train_in(here, read_config(training))
+        train_in(here, read_config(training), load_network())
         assert (training / "policy.safetensors").read_bytes() == (here / "policy.safetensors").read_bytes()
         updates = [event["update"] for event in read_events(training)]
         assert updates == list(range(1, len(updates) + 1))
@@ -278,9 +279,9 @@ def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_
                       n_envs=20, max_episodes=5000, min_episodes=5000)  # fmt: skip
     with RayCluster(three_nodes()) as first:
         assert first.room == 3
-        first.submit(Job("7-7", tmp_path / "far", far))
+        first.submit(Job("7-7", tmp_path / "far", far, load_network()))
         with RayCluster(three_nodes()) as second, pytest.raises(UserError, match="one at a time"):
-            second.submit(Job("0-0", tmp_path / "run", far))
+            second.submit(Job("0-0", tmp_path / "run", far, load_network()))
         wait_for(lambda: isinstance(first.news(0.1), Progress))
         assert trainers("7-7")
     wait_for_the_end_of_the_connection()

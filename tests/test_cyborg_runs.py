@@ -17,6 +17,8 @@ from tests.helpers import assert_refused, games, run, run_json, same
 from workflow_rl import CageVectorEnv, make_config, train_workflow
 from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.names import Asked, evaluate_named, in_standard_errors
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs.env import Backend
 from workflow_rl.errors import SimulatorError
 from workflow_rl.runs import Run, read_config, read_tensors
@@ -40,7 +42,7 @@ SMALL: dict[str, Any] = {
 @pytest.mark.long
 def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_policy(tmp_path: Path) -> None:
     config = make_config(**SMALL)
-    with closing(Run.create(tmp_path / "whole", config)) as whole:
+    with closing(Run.create(tmp_path / "whole", config, copy_of(load_network()))) as whole:
         expected = train_workflow(config, whole)
     events: list[UpdateEvent] = []
 
@@ -51,7 +53,10 @@ def test_a_training_on_cyborg_whose_process_was_killed_resumes_to_the_same_polic
 
             os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
 
-    with closing(Run.create(tmp_path / "killed", config)) as killed, pytest.raises(SimulatorError, match="by SIGKILL"):
+    with (
+        closing(Run.create(tmp_path / "killed", config, copy_of(load_network()))) as killed,
+        pytest.raises(SimulatorError, match="by SIGKILL"),
+    ):
         train_workflow(config, killed, kill)
     assert read_tensors(tmp_path / "killed" / "checkpoint.safetensors")[0]["lengths"].tolist() == [10, 10]
     with closing(Run.open(tmp_path / "killed")) as resumed:
@@ -92,7 +97,7 @@ def test_an_evaluation_on_cyborg_does_not_depend_on_the_number_of_processes() ->
     assert found[0].by_workflow == found[1].by_workflow
     assert same(found[0].episode_returns, found[1].episode_returns)
     assert found[0].obedience.repairs > 0.5
-    tables = [evaluate_named(Asked("random", "bline", 3), Backend("cyborg", "", n)) for n in (1, 3)]
+    tables = [evaluate_named(Asked("random", "bline", 3, load_network()), Backend("cyborg", "", n)) for n in (1, 3)]
     assert tables[0] == tables[1]
     assert tables[0]["cells"]["bline"]["100"]["standard_deviation"] > 0
 
@@ -129,8 +134,10 @@ def test_the_challenges_table_stands_beside_the_native_engines() -> None:
 
 
 def test_the_total_has_the_error_of_games_that_serve_for_all_lengths() -> None:
-    table = evaluate_named(Asked("random", "bline,meander", 500))
-    others = [evaluate_named(Asked("random", "bline,meander", 500, seed))["total"] for seed in range(1, 41)]
+    table = evaluate_named(Asked("random", "bline,meander", 500, load_network()))
+    others = [
+        evaluate_named(Asked("random", "bline,meander", 500, load_network(), seed))["total"] for seed in range(1, 41)
+    ]
     assert 0.7 < table["total_standard_error"] / np.std(others, ddof=1) < 1.4
 
 

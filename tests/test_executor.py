@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import DATA
 from tests.ray_cluster import three_nodes, trainers
 from workflow_rl.config import TrainConfig
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run, read_events, read_result
@@ -83,7 +84,7 @@ def until_done(executor: Executor, number: int, seconds: float = 120.0) -> tuple
 
 def trained_here(path: Path, values: TrainConfig) -> bytes:
     """The policy of the same training without any executor."""
-    train_in(path, values)
+    train_in(path, values, load_network())
     return (path / "policy.safetensors").read_bytes()
 
 
@@ -118,7 +119,7 @@ def until_there_is_a_checkpoint(executor: Executor, job: Job, seconds: float = 1
 def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing_after_a_failure_ends_the_others(
     executor: Executor, tmp_path: Path
 ) -> None:
-    jobs = [Job(f"{seed}-0", tmp_path / "run" / f"{seed}", config(seed=seed)) for seed in range(3)]
+    jobs = [Job(f"{seed}-0", tmp_path / "run" / f"{seed}", config(seed=seed), load_network()) for seed in range(3)]
     for job in jobs:
         executor.submit(job)
     results, heard = until_done(executor, 3)
@@ -136,7 +137,7 @@ def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing
     assert {type(news) for news in heard} <= {Progress, Trained, Machines}
     assert executor.room in (2, 3)
 
-    done = Job("3-0", tmp_path / "here" / "0", config())  # answered from its directory
+    done = Job("3-0", tmp_path / "here" / "0", config(), load_network())  # answered from its directory
     before = {path.name: path.stat().st_mtime_ns for path in done.path.iterdir()}
     executor.submit(done)
     results, _ = until_done(executor, 1)
@@ -144,10 +145,10 @@ def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing
     assert {path.name: path.stat().st_mtime_ns for path in done.path.iterdir()} == before
 
     far = LONG | {"max_episodes": 5000, "min_episodes": 5000}
-    executor.submit(Job("7-7", tmp_path / "far", config(far)))
+    executor.submit(Job("7-7", tmp_path / "far", config(far), load_network()))
     hear(executor, Progress)
     pid = trainer_of(executor, "7-7")
-    executor.submit(Job("4-0", tmp_path / "wrong", replace(config(), red_agent="bob")))
+    executor.submit(Job("4-0", tmp_path / "wrong", replace(config(), red_agent="bob"), load_network()))
     with pytest.raises(UserError, match="bob"):  # what a user can mend is said in one sentence
         until_done(executor, 1)
     executor.close()
@@ -162,7 +163,7 @@ def test_trainings_are_as_without_an_executor_finished_ones_are_left_and_closing
 def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoint(
     executor: Executor, long_training: bytes, tmp_path: Path
 ) -> None:
-    job = Job("0-0", tmp_path / "run", config(LONG))
+    job = Job("0-0", tmp_path / "run", config(LONG), load_network())
     executor.submit(job)
     until_there_is_a_checkpoint(executor, job)
     os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
@@ -178,7 +179,7 @@ def test_a_killed_process_is_replaced_and_its_training_goes_on_from_the_checkpoi
 def test_what_one_executor_left_unfinished_the_other_one_finishes(
     executor: Executor, connected: str, long_training: bytes, tmp_path: Path
 ) -> None:
-    job = Job("0-0", tmp_path / "run", config(LONG))
+    job = Job("0-0", tmp_path / "run", config(LONG), load_network())
     executor.submit(job)
     until_there_is_a_checkpoint(executor, job)
     executor.close()
@@ -195,7 +196,7 @@ def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
     executor: Executor, tmp_path: Path
 ) -> None:
     far = LONG | {"max_episodes": 5000, "min_episodes": 5000, "checkpoint_updates": 5000}
-    executor.submit(Job("0-0", tmp_path / "run", config(far)))
+    executor.submit(Job("0-0", tmp_path / "run", config(far), load_network()))
     for death in range(3):
         hear(executor, Progress)
         os.kill(trainer_of(executor, "0-0"), signal.SIGKILL)
@@ -206,9 +207,9 @@ def test_a_training_whose_processes_die_again_and_again_ends_with_a_sentence(
 
 
 def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_travel_with_it(tmp_path: Path) -> None:
-    first = Job("0-0", tmp_path / "first", config())
+    first = Job("0-0", tmp_path / "first", config(), load_network())
     trained_here(first.path, first.config)
-    job = Job("1-0", tmp_path / "run", replace(config(LONG), warm_start=str(first.path)))
+    job = Job("1-0", tmp_path / "run", replace(config(LONG), warm_start=str(first.path)), load_network())
     whole = trained_here(tmp_path / "here", job.config)
     parcel = pack(job, 0.0, 0.0)
     assert parcel is not None
@@ -236,7 +237,7 @@ def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_t
 
 
 def test_a_node_with_another_source_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    parcel = pack(Job("0-0", tmp_path / "run", config()), 0.0, 0.0)
+    parcel = pack(Job("0-0", tmp_path / "run", config(), load_network()), 0.0, 0.0)
     assert parcel is not None
     ((kind, value),) = train_away(replace(parcel, digest="another"))
     assert kind == ERROR

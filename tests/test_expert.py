@@ -10,6 +10,7 @@ import pytest
 from tests.helpers import run, run_json
 from workflow_rl.defenders.expert import RULES, WAIT, advice
 from workflow_rl.defenders.protocol import evaluate, reference_policy
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import View, ViewedEnvs
 
@@ -33,13 +34,13 @@ def test_every_rule_is_used_and_says_why(edition: str) -> None:
 @pytest.mark.parametrize(("edition", "total"), [("current", -51.9), ("leaderboard", -44.1)])
 def test_the_expert_defends_better_than_the_official_winner(edition: str, total: float) -> None:
     """The results page has -51.4 and -43.6; the official winner had -54.57. Four standard errors of slack."""
-    blue = reference_policy("expert", edition=edition)
+    blue = reference_policy("expert", load_network(), edition)
     cells = [evaluate(blue, red, edition, 4000, seed=3) for red in ("bline", "meander")]
     assert sum(cell.mean for row in cells for cell in row.values()) > total
 
 
 def test_against_a_sleeping_red_it_costs_nothing_and_does_nothing() -> None:
-    cells = evaluate(reference_policy("expert"), "sleep", n_episodes=20)
+    cells = evaluate(reference_policy("expert", load_network()), "sleep", n_episodes=20)
     assert all(cell.mean == 0 for cell in cells.values())
     envs = ViewedEnvs(CageVectorEnv(1, red_agent="sleep"), View("memory", "full"))
     envs.reset(seed=0)

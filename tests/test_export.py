@@ -225,7 +225,7 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
 
 def test_a_folder_is_written_whole_and_never_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = export_agent(UNIVERSAL, tmp_path / "a" / "b", ORDER)
-    assert result["files"] == ["README.md", "agent.py", "policy.safetensors"]
+    assert result["files"] == ["README.md", "agent.py", "network.toml", "policy.safetensors"]
     exported = load_policy(tmp_path / "a" / "b")
     assert (exported.workflow, exported.universal) == (ORDER, False)
     assert list(load_network().unit_types) == UNIT_TYPES

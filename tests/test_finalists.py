@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.table_summary import FOLLOWED
 from tests.test_ranking import ITEMS, evaluated, some_orders
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.presets import make_config, make_search_config
 from workflow_rl.search.finalists import (
     Finalist,
@@ -193,15 +194,18 @@ def test_workflows_with_all_priorities_that_matter_are_equal_to_the_best(posteri
 def test_a_choice_can_be_read_from_the_log_and_a_damaged_one_is_none() -> None:
     chosen = [Finalist(BEST), Finalist(RIVAL, PAIR)]
     assert (
-        finalists_in([{"kind": "suggestion"}, {"kind": "finalists", "finalists": finalists_to_json(chosen)}]) == chosen
+        finalists_in(
+            [{"kind": "suggestion"}, {"kind": "finalists", "finalists": finalists_to_json(chosen)}], load_network()
+        )
+        == chosen
     )
-    assert finalists_in([{"kind": "suggestion"}]) == []
+    assert finalists_in([{"kind": "suggestion"}], load_network()) == []
     for damaged in (
         {"kind": "finalists"},
         {"kind": "finalists", "finalists": [["user"]]},
         {"kind": "finalists", "finalists": 3},
     ):
-        assert finalists_in([damaged]) == []
+        assert finalists_in([damaged], load_network()) == []
 
 
 def test_finalists_are_trained_as_the_preset_workflow_does_on_the_task_of_the_search() -> None:

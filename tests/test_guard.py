@@ -13,6 +13,8 @@ import torch
 from tests.helpers import games
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
@@ -80,7 +82,7 @@ def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
     config = make_config(
         "parallel-25", workflow=ORDER, takeover="30", guard=True, view="short-memory", max_episodes=2, min_episodes=1
     )
-    run = Run.create(tmp_path / "run", config)
+    run = Run.create(tmp_path / "run", config, copy_of(load_network()))
     train_workflow(config, run)
     run.close()
     policy = load_policy(tmp_path / "run")

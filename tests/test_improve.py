@@ -11,6 +11,7 @@ import pytest
 from workflow_rl.defenders import paired_games as module
 from workflow_rl.defenders.paired_games import improve, improved_teacher
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.memory import (
     FIRST_DECOY,
     MEMORY_DTYPE,
@@ -114,4 +115,4 @@ def test_a_teacher_that_is_damaged_or_of_another_task_is_refused(tmp_path: Path)
 )
 def test_paired_games_for_nobody_or_for_a_workflow_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="paired games improve a teacher without a workflow"):
-        check_task(make_config("champion", **values))
+        check_task(make_config("champion", **values), load_network())

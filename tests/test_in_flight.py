@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.cluster_model import Cluster, Costs, Work
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import Run, read_events
 from workflow_rl.search import workflow_search
@@ -83,9 +84,9 @@ def first(machines: Machines) -> str:
 def search(path: Path, machines: Machines, **values: Any) -> list[dict[str, Any]]:
     """Runs a search on made-up machines; returns its events without times."""
     config = make_search_config(**(SMALL | {"in_flight": 0} | values))
-    run = Run.create(path, config)
+    run = Run.create(path, config, copy_of(load_network()))
     try:
-        result = WorkflowSearch(run, machines).go()
+        result = WorkflowSearch(run, machines, load_network()).go()
     finally:
         run.close()
     assert result.evaluations == config.n_workflows
@@ -215,7 +216,7 @@ def test_a_search_that_was_overtaken_can_be_resumed(tmp_path: Path, monkeypatch:
     assert 3 not in taken
     assert max(taken) > 3
     run = Run.open_search(path)
-    WorkflowSearch(run, Machines(10, first)).go()
+    WorkflowSearch(run, Machines(10, first), load_network()).go()
     run.close()
     events = read_events(path)
     assert sorted(numbers(events)) == sorted(numbers(events, "suggestion")) == list(range(30))
@@ -229,10 +230,12 @@ def test_a_round_that_is_interrupted_is_the_same_round_after_a_resume(tmp_path: 
             raise KeyboardInterrupt
 
     whole = search(tmp_path / "whole", Machines(9, first), n_workflows=50, in_flight=32)
-    run = Run.create(tmp_path / "run", make_search_config(**(SMALL | {"n_workflows": 50, "in_flight": 32})))
+    run = Run.create(
+        tmp_path / "run", make_search_config(**(SMALL | {"n_workflows": 50, "in_flight": 32})), copy_of(load_network())
+    )
     with pytest.raises(KeyboardInterrupt):
-        WorkflowSearch(run, Machines(9, first), interrupt).go()
-    WorkflowSearch(run, Machines(9, first)).go()
+        WorkflowSearch(run, Machines(9, first), load_network(), interrupt).go()
+    WorkflowSearch(run, Machines(9, first), load_network()).go()
     run.close()
     events = [event for event in read_events(tmp_path / "run") if event["kind"] != "resumed"]
     assert [{name: value for name, value in e.items() if name != "seconds"} for e in events] == whole
@@ -258,7 +261,7 @@ def test_finalists_are_trained_after_all_evaluations_the_longest_first_and_once_
     with pytest.raises(KeyboardInterrupt):
         search(tmp_path / "run", interrupted, **settings)
     run = Run.open_search(tmp_path / "run")
-    WorkflowSearch(run, resumed).go()
+    WorkflowSearch(run, resumed, load_network()).go()
     run.close()
     assert interrupted.trained + resumed.trained == left_alone.trained
     results = [json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("whole", "run")]

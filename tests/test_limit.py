@@ -235,7 +235,7 @@ def test_no_defender_that_must_look_beats_the_limit(edition: str) -> None:
     values = solution(edition).values[:, 0] / 10
     assert (np.diff(values) <= 0).all()
     for name in ("sleep", "reactive-restore", "reactive-remove", "expert"):
-        blue = reference_policy(name, edition=edition)
+        blue = reference_policy(name, load_network(), edition)
         for length, cell in evaluate(blue, "bline", edition, 1000, (5, 11, HORIZON), seed=2).items():
             assert cell.mean < values[length] + 4 * cell.standard_error
 
@@ -264,7 +264,7 @@ def test_questions_that_make_no_sense_are_refused() -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_against_meander_the_cheating_rules_are_far_ahead_of_the_expert(edition: str) -> None:
     result = meander_estimate(edition, games=4000, seed=5, ahead_games=0)
-    expert = evaluate(reference_policy("expert", edition=edition), "meander", edition, 1000)
+    expert = evaluate(reference_policy("expert", load_network(), edition), "meander", edition, 1000)
     for length, cell in expert.items():
         assert result["cells"][str(length)]["mean"] > cell.mean + 4 * cell.standard_error
     assert result["kind"] == "estimate"
@@ -297,11 +297,11 @@ def test_the_limits_that_ship_are_those_of_the_stored_study() -> None:
     assert json.loads(LIMITS.read_text("utf-8")) == limits_from_study(stored)
     order = "user,defender,enterprise,op_host,op_server"
     exact = stored["bline"]["current"]["incidents"]["30"]["orders"]["user,enterprise,op_server"]["100"]["exact"]
-    assert limit_of(order, "bline", "current", "30", 100) == pytest.approx(exact, abs=1e-4)
+    assert limit_of(order, "bline", "current", "30", 100, load_network()) == pytest.approx(exact, abs=1e-4)
     spaced = "user, defender, enterprise,op_host,op_server"
-    assert limit_of(spaced, "bline", "current", "30", 100) == pytest.approx(exact, abs=1e-4)
+    assert limit_of(spaced, "bline", "current", "30", 100, load_network()) == pytest.approx(exact, abs=1e-4)
     for other in (("meander", "current", "30", 100), ("bline", "current", "31", 100), ("bline", "current", "30", 60)):
-        assert limit_of(order, *other) is None
+        assert limit_of(order, *other, load_network()) is None
 
 
 def test_a_return_beyond_the_limit_of_its_order_is_called_broken() -> None:

@@ -51,7 +51,7 @@ def test_the_recorder_writes_down_what_the_recordings_of_others_say(red: str) ->
 @pytest.mark.parametrize("red", RED_AGENTS)
 def test_the_engine_keeps_step_with_genuine_cyborg(red: str, games: int, network: Network) -> None:
     """Random, ruled and trained blue, green asleep and acting."""
-    blues = {name: blue_named(name, "") for name in LIVE_BLUES}
+    blues = {name: blue_named(name, "", load_network()) for name in LIVE_BLUES}
     found = live_lockstep(LiveGames(games, (red,), seed=1000, jobs=2), blues, network)
     assert (found.episodes, found.steps) == (games, 100 * games)
     assert found.mismatched_steps == 0, found.first_mismatch
@@ -87,8 +87,11 @@ def fixer(rule: Policy | None) -> Policy:
     return act
 
 
-FIXERS = {"random": fixer(None), "reactive-remove": reference_policy("reactive-remove")}
-FIXERS |= {f"{rule} or random": fixer(reference_policy(rule)) for rule in ("reactive-remove", "reactive-restore")}
+FIXERS = {"random": fixer(None), "reactive-remove": reference_policy("reactive-remove", load_network())}
+FIXERS |= {
+    f"{rule} or random": fixer(reference_policy(rule, load_network()))
+    for rule in ("reactive-remove", "reactive-restore")
+}
 
 
 @pytest.mark.parametrize("games", [4, pytest.param(10, marks=pytest.mark.long)])
@@ -148,14 +151,14 @@ def test_a_lockstep_notices_a_single_false_chance_or_fact(
 
     monkeypatch.setattr(Recorder, "record", lie)
     live = LiveGames(1, ("bline",), ("active",), 60, seed=5)
-    found = live_lockstep(live, {"random": reference_policy("random")}, network)
+    found = live_lockstep(live, {"random": reference_policy("random", load_network())}, network)
     assert told == [field]
     assert found.mismatched_steps > 0
     assert found.first_mismatch is not None
 
 
 def test_the_same_seed_plays_the_same_live_games_whatever_the_number_of_processes(network: Network) -> None:
-    blues = {"random": reference_policy("random")}
+    blues = {"random": reference_policy("random", load_network())}
     lives = [LiveGames(3, ("meander",), ("sleep",), 12, seed=3, jobs=jobs) for jobs in (1, 3)]
     found = [live_lockstep(live, blues, network) for live in lives]
     assert found[0] == found[1]

@@ -10,6 +10,7 @@ import pytest
 
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.network import RED_AGENTS, Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import DRAWN, REVEALED_BY, compile_tables
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.memory import (
@@ -52,7 +53,7 @@ def play(red_agent: str, edition: str, n_envs: int, steps: int, blue: str, seed:
     """Yields memories and true states before each step, and blue's actions."""
     envs = ViewedEnvs(CageVectorEnv(n_envs, red_agent=red_agent, edition=edition, max_steps=None), REMEMBERED)
     envs.reset(seed=seed)
-    policy, generator = reference_policy(blue, edition=edition), np.random.default_rng(seed)
+    policy, generator = reference_policy(blue, load_network(), edition), np.random.default_rng(seed)
     for _ in range(steps):
         memories = envs.packed_observations
         actions = policy(memories, generator)

@@ -9,6 +9,7 @@ import pytest
 
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.engine.tables import (
     NO_SERVICE,
     REFUSES,
@@ -230,14 +231,14 @@ def test_a_policy_is_trained_saved_and_evaluated_on_another_network(
         path=path,
     )  # fmt: skip
     check_task(config, mine)
-    with closing(Run.create(tmp_path / "run", config)) as run:
+    with closing(Run.create(tmp_path / "run", config, copy_of(mine))) as run:
         result = train_workflow(config, run, network=mine)
     assert result.workflow == order
     policy = load_policy(tmp_path / "run", mine)
     assert (policy.net.n_bits, policy.net.n_code, policy.net.n_actions) == (56, 25, 156)
     fresh = FreshGames(Games(mine, "bline", "current", 100), 20, Stream(3))
     assert evaluate_workflow_policy(tmp_path / "run", fresh).mean_return < 0
-    with pytest.raises(UserError, match="does not fit"):
+    with pytest.raises(UserError, match=r"the policy was trained on network 'cage2' .*, not on network 'cage2'"):
         load_policy(tmp_path / "run", network)
     with pytest.raises(UserError, match="unknown unit type 'desk'"):
         check_task(config, network)

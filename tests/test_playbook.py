@@ -43,7 +43,7 @@ def test_an_order_is_broken_where_something_of_higher_priority_was_held() -> Non
 @pytest.mark.parametrize("takeover", ["0", "30"])
 def test_the_figures_of_an_order_are_those_of_compliance(takeover: str) -> None:
     """The same games judged order by order in the other place where repairs are counted."""
-    blue, n = reference_policy("reactive-remove"), 40
+    blue, n = reference_policy("reactive-remove", load_network()), 40
     book = read_playbook(blue, games("bline", takeover=takeover), n, seed=3)
     envs = CageVectorEnv(n, max_steps=None, takeover=takeover)
     workflows = all_workflows()[::13]

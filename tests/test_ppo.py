@@ -15,6 +15,7 @@ from tests.helpers import games
 from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.imitation import ExpertTeacher
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import View, with_view
 from workflow_rl.presets import make_config
@@ -67,7 +68,7 @@ def test_at_the_time_limit_the_return_goes_on_with_the_value_of_the_observation_
         normalise_returns=False, normalise_advantages=False, gamma=0.9, gae_lambda=1.0, red_agent="meander",
         device="cpu",
     )  # fmt: skip
-    training = Training(config, "main", None)
+    training = Training(config, load_network())
     buffer = training.collector.collect(training.ppo)
     last_keys = training.collector.last_keys()
     training.ppo._targets(buffer, last_keys)

@@ -16,6 +16,7 @@ from benchmarks.table_summary import between, cost_of_reversing, pair_effect
 from benchmarks.table_summary import summary as summary_of
 from tests.conftest import ROOT
 from tests.helpers import assert_refused, run, run_json
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.search.gp import Order
 from workflow_rl.search.ranking import Evaluated, Posterior
 from workflow_rl.search.strategies import make_search
@@ -266,7 +267,7 @@ def test_in_incidents_every_order_of_the_stored_table_is_kept_and_none_is_better
     assert own.returns.shape == (6, 5)
     assert min(map(min, stored["kept"])) >= 0.95
     assert min(map(min, stored["compliance"])) >= 0.98
-    limits = [limit_of(order, "bline", "current", "30", 100) or 0.0 for order in stored["workflows"]]
+    limits = [limit_of(order, "bline", "current", "30", 100, load_network()) or 0.0 for order in stored["workflows"]]
     assert all(0 < limit - mean <= 12 for limit, mean in zip(limits, own.truth.tolist(), strict=True))
     assert np.argsort(limits).tolist() == np.argsort(own.truth).tolist()  # the six rank as they do exactly
 

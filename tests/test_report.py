@@ -23,6 +23,7 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl import make_config, train_workflow
 from workflow_rl.config import SearchConfig
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.presets import make_search_config
 from workflow_rl.report.build import Games, answer, fresh_games, run_page, write_report
 from workflow_rl.report.compare import compared, row_of
@@ -58,7 +59,7 @@ def data(example: Path) -> RunData:
 
 @pytest.fixture(scope="module")
 def games(example: Path, data: RunData) -> Games:
-    return fresh_games(example, data, NETWORK)
+    return fresh_games(example, data)
 
 
 def drawn(data: RunData) -> dict[str, dict[str, Any]]:
@@ -351,7 +352,7 @@ def test_the_curves_of_the_finalists_are_the_events_of_their_trainings(data: Run
 
 
 def test_the_page_shows_the_finalists_before_the_ranking(data: RunData, stored: dict[str, Any]) -> None:
-    text = run_page(data, Games(), answer(data), NETWORK)
+    text = run_page(data, Games(), answer(data))
     heading, *rows = cells(section(text, "finalists"))
     assert heading == [
         "workflow", "return", "half as long", "compliance", "kept", "repairs", "idle fixes", "reverses"
@@ -364,7 +365,7 @@ def test_the_page_shows_the_finalists_before_the_ranking(data: RunData, stored: 
     assert 'id="plot-finals"' in section(text, "finalists")
     assert "Evaluated workflows, short trainings" in section(text, "ranking")
     not_followed = replace(data.finalists[0], followed=False, reverses="a before b")
-    shown = section(run_page(replace(data, finalists=[not_followed]), Games(), [], NETWORK), "finalists")
+    shown = section(run_page(replace(data, finalists=[not_followed]), Games(), []), "finalists")
     assert cells(shown)[1][-1] == "a before b (NOT followed)"
 
 
@@ -424,7 +425,7 @@ def test_watch_shows_the_episode_that_the_report_calls_so(games: Games, example:
 
 
 def test_the_table_of_episodes_counts_repairs_violations_and_idle_fixes(data: RunData, games: Games) -> None:
-    _, *rows = cells(section(run_page(data, games, [], NETWORK), "replay"))
+    _, *rows = cells(section(run_page(data, games, []), "replay"))
     judged = set()
     for row, story in zip(rows, games.stories, strict=True):
         verdicts = [frame.fix.verdict for frame in story.frames if frame.fix]
@@ -462,14 +463,14 @@ def test_every_text_of_a_run_and_of_its_games_is_escaped(data: RunData, games: G
             return replace(value, **{item.name: spoil(getattr(value, item.name), item.name) for item in fields(value)})
         if isinstance(value, dict):
             return {key: spoil(one, key) for key, one in value.items()}
-        if isinstance(value, list):
-            return [spoil(one, name) for one in value]
+        if isinstance(value, (list, tuple)):  # also of the network: all its names
+            return type(value)(spoil(one, name) for one in value)
         names = isinstance(value, str) and name not in ("kind", "takeover")
         return f"{value}<img>".replace(",", "<img>,") if names else value
 
     stories = [replace(story, why="<img>", red_agent="'<img>") for story in games.stories]
     evil = replace(games, stories=stories, problem="<img>")
-    text = run_page(spoil(data), evil, ["<img>", "<img>"], NETWORK)
+    text = run_page(spoil(data), evil, ["<img>", "<img>"])
     body = text[: text.index("plotly.js v")]
     assert "<img>" not in body
     assert body.count("&lt;img&gt;") > 300
@@ -586,7 +587,7 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
     assert [row.followed for row in found.finalists] == [False] * 3
     assert (found.best, found.equal_to_best) == (None, [])
     assert not any(pair.matters for pair in found.pair_weights)
-    assert row_of(missed, NETWORK).mean_return is None
+    assert row_of(report_data(missed, NETWORK)).mean_return is None
     lines = answer(found)
     assert "No finalist is followed as the threshold asks; there is no best one." in lines
     text = Path(write_report([missed], NETWORK)["report"]).read_text("utf-8")
@@ -714,7 +715,7 @@ def test_a_broken_value_anywhere_is_left_out_or_refused_in_a_sentence(
 
 def test_a_general_policy_is_not_judged_by_an_order_that_nobody_set(tmp_path: Path) -> None:
     config = make_config("general", n_envs=20, max_episodes=2, min_episodes=0, n_eval_episodes=10)
-    held = Run.create(tmp_path / "run", config)
+    held = Run.create(tmp_path / "run", config, copy_of(load_network()))
     train_workflow(config, held)
     held.close()
     text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
@@ -727,7 +728,7 @@ def test_throughput_counts_the_general_policy_of_a_warm_start(tmp_path: Path) ->
         workflow="enterprise,user,op_server,op_host,defender", warm_start="general", warm_updates=3, n_envs=20,
         max_episodes=2, min_episodes=1, n_eval_episodes=10,
     )  # fmt: skip
-    held = Run.create(tmp_path / "run", config)
+    held = Run.create(tmp_path / "run", config, copy_of(load_network()))
     train_workflow(config, held)
     held.close()
     assert report_data(tmp_path / "run", NETWORK).time.transitions == 3 * 200 * 100 + 2 * 20 * 100
@@ -784,10 +785,10 @@ def test_an_empty_search_and_a_training_without_result_have_honest_pages(tmp_pat
 
 def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     config = make_config(workflow="enterprise,user,op_server,op_host,defender", n_envs=20, n_eval_episodes=20)
-    held = Run.create(tmp_path / "run", config)
+    held = Run.create(tmp_path / "run", config, copy_of(load_network()))
     train_workflow(config, held)
     held.close()
-    found = fresh_games(tmp_path / "run", report_data(tmp_path / "run", NETWORK), NETWORK)
+    found = fresh_games(tmp_path / "run", report_data(tmp_path / "run", NETWORK))
     text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
     assert "The defender follows the order enterprise first, then user" in text
     assert {story.red_agent for story in found.stories} == {"bline", "meander", "sleep"}
@@ -834,7 +835,7 @@ def test_several_runs_stand_side_by_side(example: Path, stored: dict[str, Any], 
     assert str(example) in text
     assert str(other) in text
     assert "Settings that differ" in text
-    best, row = stored["finalists"][0], row_of(example, NETWORK)
+    best, row = stored["finalists"][0], row_of(report_data(example, NETWORK))
     assert figures_of(best) in section(text, "compared")
     names = ("workflow", "mean_return", "standard_error", "compliance")
     assert {name: getattr(row, name) for name in names} == pytest.approx({name: best[name] for name in names})
@@ -847,7 +848,7 @@ def test_without_finalists_a_search_is_compared_with_the_error_of_its_level(tmp_
     shutil.rmtree(lost / "finals")
     results = raw_results(lost)
     levels = [np.mean([one["mean_return"] for name, one in results.items() if name.endswith(r)]) for r in ("-0", "-1")]
-    place, row = report_data(lost, NETWORK).ranking[0], row_of(lost, NETWORK)
+    place, row = report_data(lost, NETWORK).ranking[0], row_of(report_data(lost, NETWORK))
     error = np.hypot(place.standard_error, abs(levels[0] - levels[1]) / 2)  # the level is not common to other runs
     assert (row.workflow, row.mean_return) == (place.workflow, place.mean_return)
     assert row.standard_error == pytest.approx(error)

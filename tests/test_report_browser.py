@@ -106,7 +106,7 @@ def test_the_page_draws_everything_without_an_error_or_a_request(
 def test_the_replay_shows_the_engines_state_at_every_step_that_slider_and_keys_reach(
     opened: Watched, run: Path
 ) -> None:
-    stories = [story.to_json() for story in fresh_games(run, report_data(run, load_network()), load_network()).stories]
+    stories = [story.to_json() for story in fresh_games(run, report_data(run, load_network())).stories]
     network, page = load_network(), opened.page
     assert page.locator("#story option").count() == len(stories)
 

@@ -20,6 +20,7 @@ from workflow_rl import CageVectorEnv
 from workflow_rl.defenders.names import blue_named
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import compile_tables
@@ -37,7 +38,9 @@ OTHER = "user,op_server,enterprise,op_host,defender"
 @pytest.fixture(scope="module")
 def episodes() -> Episodes:
     """A defender that follows another order than the one by which it is judged."""
-    return Episodes(blue_named(str(UNIVERSAL), ORDER), "bline", workflow=OTHER, n_episodes=40)
+    return Episodes(
+        blue_named(str(UNIVERSAL), ORDER, load_network()), "bline", load_network(), workflow=OTHER, n_episodes=40
+    )
 
 
 def test_a_story_is_the_game_that_the_environment_plays(episodes: Episodes, network: Network) -> None:
@@ -137,7 +140,7 @@ def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episo
     assert first is not None
     assert stories["first violation"].counts[1] > 0
     assert all(episodes.tell(episode).counts[1] == 0 for episode in range(first))
-    asleep = Episodes(reference_policy("sleep"), "bline", workflow=ORDER, n_episodes=3)
+    asleep = Episodes(reference_policy("sleep", load_network()), "bline", load_network(), workflow=ORDER, n_episodes=3)
     assert [story.why for story in asleep.choose()] == ["median", "best", "worst"]
 
 
@@ -189,7 +192,9 @@ def test_watch_prints_a_line_per_step_where_there_is_no_terminal() -> None:
 
 def test_watch_tells_the_same_story_as_json() -> None:
     found = run_json("watch", "reactive-restore", "--red-agent", "meander", "--episode", "best", "--seed", "4")
-    story = Episodes(reference_policy("reactive-restore"), "meander", seed=4).choose()[1]
+    story = Episodes(reference_policy("reactive-restore", load_network()), "meander", load_network(), seed=4).choose()[
+        1
+    ]
     assert [frame["blue"] for frame in found["frames"]] == [frame.blue for frame in story.frames]
     assert found["why"] == "reactive-restore: best of 200 episodes"
     assert isinstance(story, Story)

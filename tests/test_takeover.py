@@ -164,7 +164,7 @@ def test_takeovers_of_many_cyborgs_are_drawn_by_seed_and_can_be_replaced() -> No
 @pytest.mark.parametrize("games", [6, pytest.param(36, marks=pytest.mark.long)])
 def test_the_engine_keeps_step_through_the_takeover(games: int) -> None:
     """The steps before it are compared too, and blue's view at the takeover is that of the last of them."""
-    blues = {name: reference_policy(name) for name in ("random", "reactive-remove")}
+    blues = {name: reference_policy(name, load_network()) for name in ("random", "reactive-remove")}
     live = LiveGames(games, seed=50, jobs=2, max_steps=20, takeover="0-60")
     found = live_lockstep(live, blues, load_network())
     assert found.mismatched_steps == 0, found.first_mismatch
@@ -173,25 +173,33 @@ def test_the_engine_keeps_step_through_the_takeover(games: int) -> None:
 
 def test_what_an_episode_returns_begins_with_the_takeover() -> None:
     """A sleeping blue after 30 steps of B_line: the service is down and stays so."""
-    returns = episode_returns(reference_policy("sleep"), games("bline", takeover="30"), 50, 0, (1, 10))
+    returns = episode_returns(reference_policy("sleep", load_network()), games("bline", takeover="30"), 50, 0, (1, 10))
     assert (returns[:, 0] > -14).all()
     assert (returns[:, 1] < -50).all()
 
 
 def test_games_of_an_evaluation_do_not_depend_on_how_many_are_played_at_once() -> None:
-    policy, mixed = reference_policy("reactive-restore"), games("bline", takeover="0,10-40")
+    policy, mixed = reference_policy("reactive-restore", load_network()), games("bline", takeover="0,10-40")
     many, few = (episode_returns(policy, mixed, n, 3, (5, 20)) for n in (7, 4))
     assert np.array_equal(many[:4], few)
 
 
 def test_a_story_begins_with_what_red_holds_and_what_it_costs() -> None:
-    story = Episodes(reference_policy("sleep"), "bline", workflow=ORDER, n_episodes=3, takeover="30").tell(0)
+    story = Episodes(
+        reference_policy("sleep", load_network()), "bline", load_network(), workflow=ORDER, n_episodes=3, takeover="30"
+    ).tell(0)
     first = story.frames[0]
     assert (first.step, first.blue, first.reward, first.service_down) == (0, "takes over after 30 steps", 0.0, True)
     assert first.red == "holds, with the cost per step: op_server (11.0), enterprise (2.0), user (0.1)"
     assert story.frames[1].reward == pytest.approx(-13.1)
     assert story.n_steps == 100
-    assert Episodes(reference_policy("sleep"), "bline", n_episodes=3).tell(0).frames[0].step == 1
+    assert (
+        Episodes(reference_policy("sleep", load_network()), "bline", load_network(), n_episodes=3)
+        .tell(0)
+        .frames[0]
+        .step
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +264,7 @@ def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
 )
 def test_a_task_that_cannot_be_is_refused_before_it_starts(values: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        check_task(make_config(values.pop("preset", ""), **values))
+        check_task(make_config(values.pop("preset", ""), **values), load_network())
     assert sentence in str(caught.value)
 
 

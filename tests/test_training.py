@@ -22,6 +22,8 @@ from tests.conftest import DATA
 from tests.helpers import assert_refused, games, run, run_json
 from workflow_rl.config import TrainConfig, config_from_json, config_to_json
 from workflow_rl.defenders.names import DATA as PACKAGE_DATA
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.errors import UserError
 from workflow_rl.presets import PRESETS, make_config
 from workflow_rl.runs import Run, read_events, read_tensors, write_tensors
@@ -95,7 +97,7 @@ def test_with_a_bootstrap_at_the_time_limit_more_is_learned() -> None:
 
 
 def test_a_run_of_the_former_definition_is_refused_and_left_alone(tmp_path: Path) -> None:
-    Run.create(tmp_path / "run", small(workflow=WORKFLOW)).close()
+    Run.create(tmp_path / "run", small(workflow=WORKFLOW), copy_of(load_network())).close()
     about = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))
     del about["definition"]
     (tmp_path / "run" / "config.json").write_text(json.dumps(about), "utf-8")
@@ -118,7 +120,7 @@ def test_a_policy_of_the_former_definition_is_refused_if_it_has_a_workflow(tmp_p
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
     def weights(seed: int) -> np.ndarray:
-        training = Training(small(preset="general", seed=seed), "main", None)
+        training = Training(small(preset="general", seed=seed), load_network())
         for _ in range(4):
             training.step()
         return np.concatenate([array.ravel() for array in training.ppo.arrays().values()])
@@ -128,7 +130,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
 
 
 def test_a_general_policy_learns_to_defend() -> None:
-    training = Training(make_config("general", max_episodes=120), "main", None)
+    training = Training(make_config("general", max_episodes=120), load_network())
     events = [training.step() for _ in range(120)]
     assert (events[0].mean_return or 0.0) < -500
     assert (events[-1].mean_return or -1000.0) > -60
@@ -163,7 +165,7 @@ def stops(training: Training, events: list[tuple[float | None, float]], followed
 
 
 def test_a_workflow_that_is_followed_stops_the_training_after_confirmation() -> None:
-    training = Training(small(workflow=WORKFLOW, patience=0, min_episodes=2, max_episodes=50), "main", None)
+    training = Training(small(workflow=WORKFLOW, patience=0, min_episodes=2, max_episodes=50), load_network())
     events = [(0.97, -9.0), (None, -9.0), (0.9, -9.0), (0.96, -9.0)]
     reasons, asked = stops(training, events, followed=True)
     assert reasons == [None, None, None, StopReason.FOLLOWED]
@@ -171,14 +173,14 @@ def test_a_workflow_that_is_followed_stops_the_training_after_confirmation() -> 
 
 
 def test_one_lucky_batch_is_not_obedience() -> None:
-    training = Training(small(workflow=WORKFLOW, patience=0, max_episodes=50), "main", None)
+    training = Training(small(workflow=WORKFLOW, patience=0, max_episodes=50), load_network())
     reasons, asked = stops(training, [(1.0, -1.0)] * 7, followed=False)
     assert reasons == [None] * 7
     assert asked == [2, 3, 4, 5, 6, 7]  # from min_episodes on
 
 
 def test_with_patience_a_followed_workflow_is_trained_until_its_return_stops_rising() -> None:
-    training = Training(small(workflow=WORKFLOW, patience=2, min_episodes=1, max_episodes=50), "main", None)
+    training = Training(small(workflow=WORKFLOW, patience=2, min_episodes=1, max_episodes=50), load_network())
     returns = [-20.0, -15.0, -14.99, -10.0, -9.99, -9.98]
     reasons, asked = stops(training, [(1.0, value) for value in returns], followed=True)
     assert reasons == [None] * 5 + [StopReason.FOLLOWED]
@@ -186,26 +188,26 @@ def test_with_patience_a_followed_workflow_is_trained_until_its_return_stops_ris
 
 
 def test_patience_alone_does_not_end_a_training_that_does_not_follow() -> None:
-    training = Training(small(workflow=WORKFLOW, patience=2, min_episodes=1, max_episodes=6), "main", None)
+    training = Training(small(workflow=WORKFLOW, patience=2, min_episodes=1, max_episodes=6), load_network())
     reasons, _ = stops(training, [(0.3, -1.0)] * 6, followed=False)
     assert reasons == [None] * 5 + [StopReason.MAX_EPISODES]
 
 
 def test_an_episode_without_a_repair_says_nothing_to_the_stop_rule() -> None:
-    training = Training(small(workflow=WORKFLOW), "main", None)
+    training = Training(small(workflow=WORKFLOW), load_network())
     assert training.compliance() is None
     training.latest[:10] = 0.8
     assert training.compliance() == pytest.approx(0.8)
 
 
 def test_patience_ends_a_general_training_that_gains_nothing() -> None:
-    training = Training(small(preset="general", patience=3, max_episodes=50), "main", None)
+    training = Training(small(preset="general", patience=3, max_episodes=50), load_network())
     reasons, _ = stops(training, [(None, -1.0)] * 5, followed=False)
     assert reasons[:4] == [None, None, None, StopReason.PATIENCE]
 
 
 def test_the_penalty_rises_over_an_annealed_training() -> None:
-    training = Training(small(workflow=WORKFLOW, alignment_lambda=8.0, max_episodes=50), "main", None)
+    training = Training(small(workflow=WORKFLOW, alignment_lambda=8.0, max_episodes=50), load_network())
     strengths = []
     for update in (0, 12, 25, 49):
         training.update = update
@@ -228,7 +230,7 @@ def test_a_penalty_held_by_kept_rises_while_the_order_is_broken_and_falls_while_
 
 def test_the_held_penalty_is_what_is_rewarded_and_survives_a_checkpoint(tmp_path: Path) -> None:
     config = small(workflow=WORKFLOW, takeover="30", max_episodes=50, warm_start="none")
-    whole, again = (Training(config, "main", None) for _ in range(2))
+    whole, again = (Training(config, load_network()) for _ in range(2))
     for _ in range(3):
         event = whole.step()
         assert isinstance(whole.collector, Collector)
@@ -274,10 +276,10 @@ def final_checkpoint(path: Path) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("path", ["auto", "plain"])
 def test_batches_kept_for_replay_and_memories_survive_a_checkpoint(path: str, view: str, tmp_path: Path) -> None:
     config = small(preset="general", replay_batches=2, path=path, max_episodes=20, view=view, update_steps=35)
-    whole = Training(config, "main", None)
+    whole = Training(config, load_network())
     for _ in range(3):
         whole.step()
-    again = Training(config, "main", None)
+    again = Training(config, load_network())
     write_tensors(tmp_path / "checkpoint", whole.arrays(), whole.counters())
     again.restore(*read_tensors(tmp_path / "checkpoint"))
     for training in (whole, again):
@@ -293,10 +295,10 @@ def test_a_run_killed_at_any_moment_and_resumed_has_the_same_weights(tmp_path: P
         workflow=WORKFLOW, n_envs=20, max_episodes=episodes, min_episodes=episodes, warm_start="general",
         warm_updates=20, checkpoint_updates=3, n_eval_episodes=10, path=path,
     )  # fmt: skip
-    with closing(Run.create(tmp_path / "whole", config)) as whole:
+    with closing(Run.create(tmp_path / "whole", config, copy_of(load_network()))) as whole:
         train_workflow(config, whole)
     killed = tmp_path / "killed"
-    Run.create(killed, config).close()
+    Run.create(killed, config, copy_of(load_network())).close()
     kills, moments = 0, random.Random(0)
     while not (killed / "result.json").exists():
         process = get_context("fork").Process(target=go_on, args=(killed,))  # no start-up: most of the time it trains
@@ -343,7 +345,7 @@ def test_a_killed_program_goes_on_with_resume(tmp_path: Path) -> None:
 
 def test_a_run_killed_during_its_last_evaluation_ends_the_same(tmp_path: Path) -> None:
     config = small(preset="general", max_episodes=6, checkpoint_updates=3)
-    whole = Run.create(tmp_path / "whole", config)
+    whole = Run.create(tmp_path / "whole", config, copy_of(load_network()))
     result = train_workflow(config, whole)
     checkpoint = whole.load_checkpoint()
     assert checkpoint is not None
@@ -371,13 +373,13 @@ def test_the_error_of_a_universal_policy_is_not_made_small_by_shared_chance() ->
 
 
 def test_a_run_directory_in_use_is_refused(tmp_path: Path) -> None:
-    held = Run.create(tmp_path / "run", small(workflow=WORKFLOW))
+    held = Run.create(tmp_path / "run", small(workflow=WORKFLOW), copy_of(load_network()))
     with pytest.raises(UserError, match="is in use by another process"):
         Run.open(tmp_path / "run")
     held.close()
     Run.open(tmp_path / "run").close()
     with pytest.raises(UserError, match="already holds a run"):
-        Run.create(tmp_path / "run", small(workflow=WORKFLOW))
+        Run.create(tmp_path / "run", small(workflow=WORKFLOW), copy_of(load_network()))
 
 
 def test_a_cut_off_last_event_is_ignored_and_a_damaged_one_is_not(tmp_path: Path) -> None:
@@ -390,7 +392,7 @@ def test_a_cut_off_last_event_is_ignored_and_a_damaged_one_is_not(tmp_path: Path
 
 def test_a_trained_policy_can_be_evaluated_and_used_as_a_warm_start(tmp_path: Path) -> None:
     config = small(workflow=WORKFLOW)
-    held = Run.create(tmp_path / "run", config)
+    held = Run.create(tmp_path / "run", config, copy_of(load_network()))
     result = train_workflow(config, held)
     held.close()
     table = run_json("evaluate", tmp_path / "run", "--episodes", "20", "--red-agent", "bline")
@@ -464,7 +466,7 @@ def test_bad_settings_are_one_sentence_and_exit_code_2(tmp_path: Path, arguments
 
 def test_damaged_policies_are_refused_in_one_sentence(tmp_path: Path) -> None:
     config = small(workflow=WORKFLOW)
-    held = Run.create(tmp_path / "run", config)
+    held = Run.create(tmp_path / "run", config, copy_of(load_network()))
     train_workflow(config, held)
     held.close()
     good = (tmp_path / "run" / "policy.safetensors").read_bytes()

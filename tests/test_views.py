@@ -17,6 +17,7 @@ from tests.helpers import assert_refused, run
 from workflow_rl import CageVectorEnv, CyborgVectorEnv, UserError
 from workflow_rl.defenders.names import DATA
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.memory import MEMORY_DTYPE, N_BITS, N_HOST_DECOY
 from workflow_rl.envs.views import PLAIN, View, ViewedEnvs, begin_some, remember_all, unpack_words, with_view
 from workflow_rl.fidelity.cyborg_recorder import Recorder
@@ -90,7 +91,7 @@ def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(network: Networ
 @pytest.mark.needs("csle_cyborg")
 def test_a_memory_kept_beside_cyborg_is_the_one_that_the_engine_would_keep() -> None:
     """The champion plays genuine CybORG; its recorded game, replayed in the engine, leaves the same memories."""
-    policy = policy_of(DATA / "champion-current.safetensors", "")
+    policy = policy_of(DATA / "champion-current.safetensors", "", load_network())
     options: dict[str, Any] = {"red_agent": "meander", "max_steps": None}
     with closing(ViewedEnvs(CyborgVectorEnv(1, recorder=Recorder, **options), View("memory", "full"))) as envs:
         envs.reset(seed=[3])
@@ -174,9 +175,12 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
     words = "the warm start has view memory with host-decoy actions, but view plain with full actions was requested."
     assert_refused(run("train", "--workflow", order, "--warm-start", path, cwd=tmp_path), words)
     with pytest.raises(UserError, match="the warm start has view plain with full actions, but view memory with full"):
-        check_task(make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")))
+        check_task(
+            make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")),
+            load_network(),
+        )
     with pytest.raises(UserError, match="imitates it needs one: use --view memory"):
-        check_task(make_config("general", imitate_updates=1))
+        check_task(make_config("general", imitate_updates=1), load_network())
     assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, short-memory, memory.")
     assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")
 

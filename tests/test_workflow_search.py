@@ -21,6 +21,8 @@ from rich.console import Console
 from tests.conftest import ROOT
 from tests.helpers import Here, assert_refused, run, run_json
 from workflow_rl.cli.search_view import SearchView
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
 from workflow_rl.report.answer import sentences
@@ -319,8 +321,8 @@ class Scripted(OrderSearch):
 
 def test_a_revisit_trains_anew_from_the_same_start_with_other_chance(tmp_path: Path) -> None:
     config = make_search_config(**(SMALL | {"n_workflows": 3, "finish": False}))
-    run_ = Run.create(tmp_path / "run", config)
-    search = WorkflowSearch(run_, WorkerPool(2, tmp_path / "workers.log"))
+    run_ = Run.create(tmp_path / "run", config, copy_of(load_network()))
+    search = WorkflowSearch(run_, WorkerPool(2, tmp_path / "workers.log"), load_network())
     order, other = all_workflows()[0].order, all_workflows()[119].order
     search.search = Scripted(search.search.items, [order, order, other])
     result = search.go()
@@ -335,8 +337,8 @@ def test_a_revisit_trains_anew_from_the_same_start_with_other_chance(tmp_path: P
 
 
 def test_a_strategy_without_further_orders_ends_the_search(tmp_path: Path) -> None:
-    run_ = Run.create(tmp_path / "run", make_search_config(**SMALL))
-    search = WorkflowSearch(run_, Here())
+    run_ = Run.create(tmp_path / "run", make_search_config(**SMALL), copy_of(load_network()))
+    search = WorkflowSearch(run_, Here(), load_network())
     search.search = Scripted(search.search.items, [all_workflows()[5].order])
     assert search.go().evaluations == 1
     run_.close()
@@ -418,7 +420,7 @@ def test_a_finished_search_a_training_and_a_run_in_use_cannot_be_resumed_as_a_se
     for name in ("config.json", "events.jsonl"):
         (tmp_path / "unfinished" / name).write_bytes((searched[0] / "trainings" / "000-0" / name).read_bytes())
     assert_refused(run("search", "--resume", tmp_path / "unfinished"), "holds a training, not a search")
-    held = Run.create(tmp_path / "held", make_search_config(**SMALL))
+    held = Run.create(tmp_path / "held", make_search_config(**SMALL), copy_of(load_network()))
     assert_refused(run("search", "--resume", tmp_path / "held"), "is in use by another process")
     held.close()
     assert_refused(run("train", "--resume", tmp_path / "held"), "holds a search, not a training")

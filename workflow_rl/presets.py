@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -103,6 +104,16 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
     check_config(config)
     return config
+
+
+def task_of(preset: str, values: Values, red_agents: Sequence[str], editions: Iterable[str]) -> Values:
+    """``values`` with the first opponent and edition of a network where neither they nor the preset have one.
+
+    >>> task_of("", {"seed": 1}, ("worm", "meander", "sleep"), ("current",))
+    {'red_agent': 'worm', 'edition': 'current', 'seed': 1}
+    """
+    usual = {"red_agent": red_agents[0], "edition": next(iter(editions))}
+    return {name: value for name, value in usual.items() if name not in PRESETS.get(preset, {})} | values
 
 
 NO_SEARCH = ("general", "universal", "original", "champion")  # presets that do not train a single workflow

@@ -1,6 +1,7 @@
 """Run: one training or search in its own directory, from which it can be resumed, repeated and reported on.
 
-    config.json             kind, definition of compliance, all settings, seed, versions, commit; written once
+    config.json             kind, definition of compliance, all settings, seed, network, versions, commit; written once
+    network.toml            the file of the network, from which the run is resumed and reported on; written once
     events.jsonl            one line per update (in a search: per suggestion and evaluation), append-only
     progress.csv            the same as a table (in a search: suggestions.csv and ranking.csv)
     teacher.safetensors     exceptions found by paired games so far; replaced atomically
@@ -25,6 +26,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -42,6 +44,16 @@ TRAINING, SEARCH = "training", "search"  # kinds of runs
 DEFINITION = 2  # version of the definition of compliance, see compliance.py
 Config = TypeVar("Config", TrainConfig, SearchConfig)
 Json = dict[str, Any]  # a JSON object
+NETWORK_FILE = "network.toml"
+
+
+@dataclass(frozen=True)
+class NetworkCopy:
+    """The network of a run: its name, its digest, and the content of its file."""
+
+    name: str
+    digest: str
+    content: bytes
 
 
 class Run(Generic[Config]):
@@ -53,7 +65,7 @@ class Run(Generic[Config]):
         self._lock = hold(path)
 
     @classmethod
-    def create(cls, path: Path, config: Config) -> Run[Config]:
+    def create(cls, path: Path, config: Config, network: NetworkCopy) -> Run[Config]:
         """Creates a run; rejects a directory that already holds one."""
         if path == Path():
             raise UserError("a run needs its own directory, not the current one.")
@@ -65,7 +77,9 @@ class Run(Generic[Config]):
             run = cls(path, config)
             kind = SEARCH if isinstance(config, SearchConfig) else TRAINING
             about = {"kind": kind, "definition": DEFINITION, "config": settings.config_to_json(config)}
+            about |= {"network": {"name": network.name, "digest": network.digest}}
             about |= {"versions": versions(), "commit": commit()}
+            _write_copy(path / NETWORK_FILE, network.content)
             write_atomically(path / "config.json", json.dumps(about, indent=1).encode())
         except OSError as error:
             raise UserError(f"{path}: cannot write there ({error.strerror}).") from None
@@ -133,6 +147,14 @@ class Run(Generic[Config]):
     def close(self) -> None:
         """Unlocks the directory."""
         os.close(self._lock)
+
+
+def _write_copy(path: Path, content: bytes) -> None:
+    """Writes the network before config.json makes the directory a run; rejects a file that says something else."""
+    if not path.exists():
+        write_atomically(path, content)
+    elif path.read_bytes() != content:
+        raise UserError(f"{path} already exists and holds another network; choose another directory.")
 
 
 def parse_json(text: str) -> Any:

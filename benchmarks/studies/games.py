@@ -125,7 +125,7 @@ def play(
     if blue.startswith("cell:"):
         name = place.with_name(f"{blue.removeprefix('cell:')}.safetensors")
     order = Workflow.parse(workflow) if workflow else None
-    policy = blue_named(name, workflow, made_for or edition, any_edition=isinstance(name, Path))
+    policy = blue_named(name, workflow, load_network(), made_for or edition, any_edition=isinstance(name, Path))
     chosen = lengths or list(CHALLENGE_LENGTHS)
     return {red: play_games(policy, red, edition, chosen, games, seed, green, order) for red in reds}
 

@@ -16,6 +16,8 @@ import torch
 from benchmarks.studies.games import play_games
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import RED_AGENTS
+from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.views import PLAIN, unpack_words
@@ -24,7 +26,7 @@ from workflow_rl.runs import Run
 from workflow_rl.training.collectors import Collector, Conduct, Stream
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.evaluation import Evaluation
-from workflow_rl.training.trainer import MAIN, Training, train_workflow
+from workflow_rl.training.trainer import Training, train_workflow
 
 LOOK, GRADIENT = 62, 63  # purposes of fresh games, for their seeds
 
@@ -33,7 +35,7 @@ def train(place: Path, preset: str, values: dict[str, Any]) -> dict[str, Any]:
     """A training; its policy is kept with the cell."""
     config = make_config(preset, **values)
     with tempfile.TemporaryDirectory() as folder:
-        with closing(Run.create(Path(folder) / "run", config)) as run:
+        with closing(Run.create(Path(folder) / "run", config, copy_of(load_network()))) as run:
             result = asdict(train_workflow(config, run))
         shutil.move(Path(folder) / "run" / "policy.safetensors", place)
     return result | {"run": "", "transitions": result["updates"] * config.batch, "policy": f"cell:{place.stem}"}
@@ -70,7 +72,7 @@ def train_sb3(
 def train_untold(values: dict[str, Any], told: bool) -> dict[str, Any]:
     """A universal training whose policy is conditioned on its order (``told``) or not: then all codes are zero."""
     config = make_config("universal", **values)
-    with closing(Training(config, MAIN, None)) as training:
+    with closing(Training(config, load_network())) as training:
         if not told:
             training.ppo.codes = np.zeros_like(training.ppo.codes)
         began = time.perf_counter()
@@ -129,7 +131,7 @@ def watch_training(
     config, schedule = make_config(preset, **values), Looks(first_look)
     looks: list[dict[str, Any]] = []
     spent = collecting = 0.0
-    with closing(Training(config, MAIN, None)) as training:
+    with closing(Training(config, load_network())) as training:
         while True:
             event = training.step()
             spent += event.seconds_collect + event.seconds_update
@@ -180,7 +182,7 @@ def gradient_noise(
     """
     config = make_config("parallel-200", **values)
     found: dict[str, Any] = {}
-    with closing(Training(config, MAIN, None)) as training:
+    with closing(Training(config, load_network())) as training:
         for update in range(1, max(after) + 1):
             training.step()
             if update in after:

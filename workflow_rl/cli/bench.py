@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.common import Jobs, Json, say, show_result, table
+from workflow_rl.cli.common import Jobs, Json, NetworkName, acting, say, show_result, table
 
 if TYPE_CHECKING:
     from workflow_rl.studies.bench import EnvFigures
@@ -23,16 +23,21 @@ bench_app = typer.Typer(help="Measured figures, each beside its reference in the
 @bench_app.command("env")
 def bench_env_command(
     seconds: Annotated[float, typer.Option(help="Seconds to measure each figure.")] = 1.0,
-    red_agent: Annotated[str, typer.Option(help="Opponents; the last gives the headline figures.")] = "bline,meander",
+    red_agent: Annotated[
+        str | None, typer.Option(help="Opponents; the last gives the headline figures.", show_default="all that act")
+    ] = None,
     cyborg: Annotated[bool, typer.Option(help="Measure genuine CybORG too, if it is installed.")] = True,
+    network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
     """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
-    from workflow_rl.engine.network_file import load_network
+    from workflow_rl.engine.networks.copies import chosen_network
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.studies.bench import bench_env
 
-    figures = bench_env(seconds, parse_red_agents(red_agent, load_network()), cyborg, load_network(), say)
+    played = chosen_network(None, network)
+    reds = parse_red_agents(acting(played.red_agents) if red_agent is None else red_agent, played)
+    figures = bench_env(seconds, reds, cyborg, played, say)
     show_result(figures, as_json, lambda: print_bench_env(figures))
 
 

@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, asdict, fields, is_dataclass
 from pathlib import Path
@@ -26,6 +26,13 @@ Takeover = Annotated[
     str | None,
     typer.Option(help="Steps that red plays before blue may act, or a range of them.", show_default="the policy's own"),
 ]
+NetworkName = Annotated[
+    str | None,
+    typer.Option(
+        "--network", metavar="FILE|NAME", help="Network to defend: a file, or the name of a bundled one.",
+        show_default="the run's own, else cage2",
+    ),
+]  # fmt: skip
 RunDir = Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")]
 Resume = Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")]
 
@@ -38,6 +45,11 @@ SECONDS_BETWEEN_LINES = 5.0
 Command = Callable[..., None]
 Figures = dict[str, Any]
 """A result as it is printed with --json."""
+
+
+def acting(red_agents: Sequence[str]) -> list[str]:
+    """The red agents of a network without the one that only sleeps."""
+    return [name for name in red_agents if name != "sleep"]
 
 
 def with_settings(command: Command) -> Command:

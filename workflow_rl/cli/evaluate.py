@@ -11,6 +11,7 @@ from workflow_rl.cli.common import (
     Figures,
     Jobs,
     Json,
+    NetworkName,
     Seed,
     Takeover,
     progress,
@@ -29,7 +30,7 @@ def evaluate(
         ),
     ],
     red_agent: Annotated[
-        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all three")
+        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all of the network")
     ] = None,
     edition: Annotated[
         str | None, typer.Option(help="current or leaderboard.", show_default="the policy's own, else current")
@@ -46,26 +47,26 @@ def evaluate(
     ] = "",
     jobs: Jobs = None,
     cyborg_path: CyborgPath = "",
+    network: NetworkName = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.config import check_jobs
-    from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named
-    from workflow_rl.engine.network import RED_AGENTS
-    from workflow_rl.engine.network_file import load_network
+    from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named, network_named
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.envs.env import Backend, check_backend
 
     if protocol:
         _check_protocol(protocol, red_agent, takeover)
-    reds = parse_red_agents(red_agent or ",".join(RED_AGENTS), load_network())
+    defended = network_named(policy, network)
+    reds = parse_red_agents(red_agent or defended.red_agents, defended)
     where = Backend(backend, cyborg_path, check_jobs(jobs))
     check_backend(where)
     if backend == "native" and jobs is not None:
         raise UserError("--jobs is for --backend cyborg; the native engine plays all games side by side.")
     games = DEFAULT_EPISODES[backend] if episodes is None else episodes
-    asked = Asked(policy, ",".join(reds), games, seed, edition, takeover, workflow, greedy)
+    asked = Asked(policy, ",".join(reds), games, defended, seed, edition, takeover, workflow, greedy)
     with progress("evaluate", games * len(set(reds))) as advance:
         found = (challenge if protocol else evaluate_named)(asked, where, advance)
     show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found))
@@ -123,6 +124,7 @@ def print_cells(figures: Figures) -> None:
         for red, cells in figures["cells"].items()
     ]
     conditions = f"{figures['episodes']} episodes, {figures['edition']} edition"
+    conditions += f", network {figures['network']}" if figures.get("network", "cage2") != "cage2" else ""
     conditions += f", {figures['cyborg']}" if "cyborg" in figures else ""
     conditions += f", blue takes over after {figures['takeover']} steps" if figures.get("takeover", "0") != "0" else ""
     title = f"{_policy(figures)}: mean return ± standard error, {conditions}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Json, show_result
+from workflow_rl.cli.common import Json, NetworkName, show_result
 
 
 def export(
@@ -18,11 +18,12 @@ def export(
     ] = None,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
     greedy: Annotated[bool, typer.Option(help="The agent plays the most probable action.")] = False,
+    network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
     """Writes a defender that needs nothing but numpy: agent.py for CybORG's own evaluation, and its policy."""
     from workflow_rl.defenders.export import export_agent
 
-    result = export_agent(policy, folder, workflow, greedy, edition)
+    result = export_agent(policy, folder, workflow, greedy, edition, network)
     words = f"{result['folder']} holds agent.py and all that it needs; its README.md says how to use it."
     show_result(result, as_json, lambda: print(words))

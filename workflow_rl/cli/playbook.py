@@ -6,16 +6,19 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, Seed, Takeover, progress, show_result, table
+from workflow_rl.cli.common import Figures, Json, NetworkName, Seed, Takeover, acting, progress, show_result, table
 
 
 def playbook(
     policy: Annotated[str, typer.Argument(help="A run, a policy file, champion, expert or a reference defender.")],
-    red_agent: Annotated[str, typer.Option(help="bline, meander, sleep, or a comma list.")] = "bline,meander",
+    red_agent: Annotated[
+        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all that act")
+    ] = None,
     edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
     takeover: Takeover = None,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
     episodes: Annotated[int, typer.Option(help="Games against each red agent.")] = 1500,
+    network: NetworkName = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -23,19 +26,20 @@ def playbook(
     from dataclasses import asdict
 
     from workflow_rl.config import CHALLENGE_LENGTHS
-    from workflow_rl.defenders.names import blue_named, check_workflow, edition_of, takeover_of
+    from workflow_rl.defenders.names import blue_named, check_workflow, edition_of, network_named, takeover_of
     from workflow_rl.defenders.playbook import read_playbook
-    from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.envs.game import Games
 
-    check_workflow(policy, workflow)
-    rules, after = edition_of(policy, edition), takeover_of(policy, takeover)
-    reds, blue = list(dict.fromkeys(parse_red_agents(red_agent, load_network()))), blue_named(policy, workflow, rules)
+    defended = network_named(policy, network)
+    check_workflow(policy, workflow, defended)
+    rules, after = edition_of(policy, edition, defended), takeover_of(policy, takeover, defended)
+    asked = acting(defended.red_agents) if red_agent is None else red_agent
+    reds, blue = [*dict.fromkeys(parse_red_agents(asked, defended))], blue_named(policy, workflow, defended, rules)
     found = []
     with progress("playbook", episodes * len(reds)) as advance:
         for red in reds:
-            games = Games(load_network(), red, rules, max(CHALLENGE_LENGTHS), after)
+            games = Games(defended, red, rules, max(CHALLENGE_LENGTHS), after)
             found.append(asdict(read_playbook(blue, games, episodes, seed)))
             advance(episodes)
     show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found))

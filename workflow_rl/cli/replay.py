@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, progress, show_result, table
+from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, NetworkName, progress, show_result, table
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def replay(
         list[str] | None, typer.Option(help="Live: policy file, run, champion or reference defender; can be repeated.")
     ] = None,
     red_agent: Annotated[
-        str | None, typer.Option(help="Live: bline, meander, sleep, or a comma list.", show_default="all three")
+        str | None, typer.Option(help="Live: bline, meander, sleep, or a comma list.", show_default="all")
     ] = None,
     green_agent: Annotated[
         str | None, typer.Option(help="Live: sleep, active, or a comma list.", show_default="both")
@@ -36,6 +36,7 @@ def replay(
     jobs: Jobs = None,
     seed: Annotated[int | None, typer.Option(help="Live: same seed, same games.", show_default="0")] = None,
     cyborg_path: CyborgPath = "",
+    network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
     """Replays games of genuine CybORG through the engine and counts the steps that differ.
@@ -48,7 +49,7 @@ def replay(
         raise UserError("give either files or --live, not both.")
     if live is None and not files:
         raise UserError("give the files of recorded games, or --live with a number of games.")
-    if live is None and ((blue, red_agent, green_agent, jobs, seed, takeover) != (None,) * 6 or cyborg_path):
+    if live is None and ((blue, red_agent, green_agent, jobs, seed, takeover, network) != (None,) * 7 or cyborg_path):
         raise UserError("files are replayed as they are: other options than --edition and --json need --live.")
     if live is not None and edition != "current":
         raise UserError("with --live the edition is that of the CybORG at hand; leave --edition out.")
@@ -56,7 +57,7 @@ def replay(
         recorded = _replay_files(files or [], edition)
         show_result(recorded, as_json, lambda: print_replay(recorded))
         raise typer.Exit(1 if recorded.mismatched_steps else 0)
-    played = _replay_live(live, blue, red_agent, green_agent, takeover or "0", jobs, seed or 0, cyborg_path)
+    played = _replay_live(live, blue, red_agent, green_agent, takeover or "0", jobs, seed or 0, cyborg_path, network)
     show_result(played, as_json, lambda: print_live(played))
     raise typer.Exit(1 if played.mismatched_steps else 0)
 
@@ -83,25 +84,27 @@ def _replay_live(
     jobs: int | None,
     seed: int,
     cyborg_path: str,
+    network: str | None,
 ) -> LockstepResult:
     from workflow_rl.config import check_jobs, parse_takeover
-    from workflow_rl.defenders.names import LIVE_BLUES, blue_named
-    from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS
-    from workflow_rl.engine.network_file import load_network
+    from workflow_rl.defenders.names import blue_named, live_blues
+    from workflow_rl.engine.network import GREEN_AGENTS
+    from workflow_rl.engine.networks.copies import chosen_network
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.envs.cyborg_sim import load_cyborg
     from workflow_rl.errors import check_choice
     from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 
     parse_takeover(takeover)
-    reds = RED_AGENTS if red_agents is None else tuple(dict.fromkeys(parse_red_agents(red_agents, load_network())))
+    played = chosen_network(None, network)
+    reds = tuple(dict.fromkeys(parse_red_agents(played.red_agents if red_agents is None else red_agents, played)))
     names = GREEN_AGENTS if green_agents is None else green_agents.split(",")
     greens = tuple(dict.fromkeys(check_choice("green agent", name, GREEN_AGENTS) for name in names))
     live = LiveGames(n_games, reds, greens, 100, seed, check_jobs(jobs), cyborg_path, takeover)
     edition = load_cyborg(cyborg_path).edition
-    named = {name: blue_named(name, "", edition, any_edition=True) for name in blues or LIVE_BLUES}
+    named = {name: blue_named(name, "", played, edition, any_edition=True) for name in blues or live_blues(played)}
     with progress("live games", n_games) as advance:
-        return live_lockstep(live, named, load_network(), advance)
+        return live_lockstep(live, named, played, advance)
 
 
 def print_live(found: LockstepResult) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, show_result, table
+from workflow_rl.cli.common import Figures, Json, NetworkName, show_result, table
 
 
 def runs(
@@ -31,13 +31,14 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Also write figures for papers (SVG, PDF) and their data (CSV) there.")
     ] = None,
+    network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
-    """Writes one HTML file about a run: the answer, figures, and episodes to replay. It works without a network."""
-    from workflow_rl.engine.network_file import load_network
+    """Writes one HTML file about a run: the answer, figures, and episodes to replay. It works offline."""
+    from workflow_rl.engine.network_file import as_network
     from workflow_rl.report.build import write_report
 
-    result = write_report(runs, load_network(), output, figures)
+    result = write_report(runs, None if network is None else as_network(network), output, figures)
     size = Path(result["report"]).stat().st_size / 1e6
     words = f"{result['report']}: {size:.1f} MB, to be opened in any browser."
     words += f"\n{result['figures']}: {len(result['files'])} files." if "figures" in result else ""

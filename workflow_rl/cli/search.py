@@ -13,6 +13,7 @@ import typer
 from workflow_rl.cli.common import (
     SEARCH_PRESET_HELP,
     Json,
+    NetworkName,
     Resume,
     RunDir,
     say,
@@ -21,10 +22,12 @@ from workflow_rl.cli.common import (
 )
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import UserError
-from workflow_rl.presets import make_search_config
+from workflow_rl.presets import make_search_config, task_of
 
 if TYPE_CHECKING:
     from workflow_rl.cli.search_view import SearchView
+    from workflow_rl.config import SearchConfig
+    from workflow_rl.engine.network import Network
     from workflow_rl.search.executor import Executor
     from workflow_rl.search.findings import SearchResult
 
@@ -46,6 +49,7 @@ def search(
     gpus_per_evaluation: Annotated[
         float | None, typer.Option(help="Ray: GPUs of each, also a fraction.", show_default="0")
     ] = None,
+    network: NetworkName = None,
     run_dir: RunDir = None,
     resume: Resume = None,
     report: Annotated[bool, typer.Option(help="Write report.html at the end.")] = True,
@@ -58,8 +62,13 @@ def search(
     given = {name: value for name, value in values.items() if value is not None}
     if resume is not None and (given or preset or run_dir):
         raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
+    from workflow_rl.engine.networks.copies import chosen_network
+
+    defended = chosen_network(resume, network)
+    given = task_of(preset, given, defended.red_agents, defended.editions)
+    config = make_search_config(preset, **({"in_flight": 0} if ray else {}) | given)
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
-    result = search_and_report(preset, given, run_dir or resume, resume is not None, jobs, where, report)
+    result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
     show_result(result.to_json(), as_json, lambda: print_search(result))
 
 
@@ -78,13 +87,14 @@ class _RunLog(io.TextIOBase):
 
 
 def search_and_report(
-    preset: str, given: dict[str, Any], path: Path | None, resume: bool, jobs: int | None, where: Where, report: bool
-) -> SearchResult:
+    config: SearchConfig, network: Network, path: Path | None, resume: bool, jobs: int | None, where: Where,
+    report: bool,
+) -> SearchResult:  # fmt: skip
     """Runs a search and returns its result.
 
     Args:
-        preset: name of a preset.
-        given: settings that were given.
+        config: the settings of a new search.
+        network: the network to defend.
         path: the run's directory; default: a new one.
         resume: whether to continue the run in ``path``.
         jobs: most trainings at once.
@@ -99,7 +109,6 @@ def search_and_report(
     ray, cpus, gpus = where
     if not ray and (cpus, gpus) != (None, None):
         raise UserError("--cpus-per-evaluation and --gpus-per-evaluation are for --ray.")
-    config = make_search_config(preset, **({"in_flight": 0} if ray else {}) | given)
     view = SearchView(Console(stderr=True), say)
     with contextlib.ExitStack() as stack:
         trainers: Executor | int = at_once
@@ -108,10 +117,8 @@ def search_and_report(
 
             trainers = stack.enter_context(RayCluster(ray, 1.0 if cpus is None else cpus, gpus or 0.0, jobs))
             stack.enter_context(contextlib.redirect_stdout(_RunLog(view)))  # Ray's own messages are no results
-        from workflow_rl.engine.network_file import load_network
         from workflow_rl.search.run_search import new_search, resume_search  # only now: it takes seconds to import
 
-        network = load_network()
         try:
             with view:
                 if resume:
@@ -128,12 +135,11 @@ def search_and_report(
 
 def _with_report(result: SearchResult) -> SearchResult:
     """Writes the report; a failure to do so must not hide the result."""
-    from workflow_rl.engine.network_file import load_network
     from workflow_rl.report.build import write_report
 
     say("writing the report")
     try:
-        return replace(result, report=write_report([Path(result.run)], load_network())["report"])
+        return replace(result, report=write_report([Path(result.run)])["report"])
     except Exception as error:
         say(f"There is no report: {error or type(error).__name__}")
         return result

@@ -12,6 +12,7 @@ from workflow_rl.cli.common import (
     PRESET_HELP,
     Figures,
     Json,
+    NetworkName,
     Resume,
     RunDir,
     say,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @with_settings
 def train(
     preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
+    network: NetworkName = None,
     run_dir: RunDir = None,
     resume: Resume = None,
     tensorboard: Annotated[bool, typer.Option(help="Write figures for TensorBoard.")] = True,
@@ -45,7 +47,7 @@ def train(
     given = {name: value for name, value in values.items() if value is not None}
     if resume is not None and (given or preset or run_dir):
         raise UserError("--resume goes on with the run's own settings; give no others.")
-    run = _unfinished_run(resume) if resume else _new_run(preset, given, run_dir)
+    run = _unfinished_run(resume, network) if resume else _new_run(preset, given, run_dir, network)
     say(f"run: {run.path}")
     log = TensorBoardLog(run.path) if tensorboard else None
     with training_progress() as show:
@@ -69,23 +71,27 @@ def train(
     show_result(figures, as_json, lambda: print(summary(figures)))
 
 
-def _unfinished_run(path: Path) -> Run[TrainConfig]:
+def _unfinished_run(path: Path, network: str | None) -> Run[TrainConfig]:
+    from workflow_rl.engine.networks.copies import chosen_network
     from workflow_rl.runs import Run, read_config, read_result
 
     read_config(path)  # refuses what is not a training
     if read_result(path) is not None:
         raise UserError(f"{path} is finished; there is nothing to resume.")
+    chosen_network(path, network)  # refuses another network than the run's own
     return Run.open(path)
 
 
-def _new_run(preset: str, given: Figures, path: Path | None) -> Run[TrainConfig]:
-    from workflow_rl.presets import make_config
+def _new_run(preset: str, given: Figures, path: Path | None, network: str | None) -> Run[TrainConfig]:
+    from workflow_rl.engine.networks.copies import chosen_network, copy_of
+    from workflow_rl.presets import make_config, task_of
     from workflow_rl.runs import Run, new_run_directory
     from workflow_rl.training.train_task import check_task
 
-    config = make_config(preset, **given)
-    check_task(config)
-    return Run.create(path or new_run_directory(preset or "train"), config)
+    defended = chosen_network(None, network)
+    config = make_config(preset, **task_of(preset, given, defended.red_agents, defended.editions))
+    check_task(config, defended)
+    return Run.create(path or new_run_directory(preset or "train"), config, copy_of(defended))
 
 
 def line(event: UpdateEvent) -> str:

@@ -19,8 +19,7 @@ from rich.text import Text
 
 from workflow_rl.config import parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES
-from workflow_rl.engine.network import RED_AGENTS, Network
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network import Network
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.report.story import (
@@ -116,9 +115,8 @@ def _host(network: Network, frame: Frame, name: str) -> Text:
     return text
 
 
-def play(story: Story, console: Console, steps_per_s: float) -> None:
+def play(story: Story, console: Console, steps_per_s: float, network: Network) -> None:
     """Plays the story until its end, or until the user leaves it."""
-    network = load_network()
     index, playing, due = 0, True, time.monotonic() + 1 / steps_per_s
     with _keys() as key, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
@@ -175,14 +173,22 @@ class Player:
     """A defender to watch, with what it was trained for."""
 
     source: str | Path
-    red_agent: str = "bline"
-    edition: str = "current"
+    red_agent: str
+    edition: str
     workflow: str = ""
     takeover: str = "0"
 
 
+def network_watched(source: str, given: str | None) -> Network:
+    """The network of what is to be watched: the run's own, the given one, or CAGE Challenge 2."""
+    from workflow_rl.defenders.names import network_named
+
+    return network_named("" if source.endswith(".npz") else source, given)
+
+
 def story_named(
     source: str,
+    network: Network,
     red_agent: str | None,
     episode: str,
     edition: str | None,
@@ -194,14 +200,14 @@ def story_named(
 
     Args:
         source: a run, a policy file, a reference defender or a trace file (.npz).
-        red_agent: the opponent; default: the one that the policy was trained against, else ``bline``.
+        network: the hosts and subnets to defend.
+        red_agent: the opponent; default: the one that the policy was trained against, else the network's first.
         episode: one of CHOICES or a number.
-        edition: the rules; default: the policy's, else ``current``.
+        edition: the rules; default: the policy's, else the network's first.
         workflow: the order by which fixes are judged; default: the policy's own.
         seed: of the games; default: those of which a report shows the median, the best and the worst.
         takeover: steps that red plays before blue; default: the policy's own, else 0.
     """
-    network = load_network()
     if edition is not None:
         check_choice("edition", edition, network.editions)
     if source.endswith(".npz"):
@@ -212,35 +218,35 @@ def story_named(
         return _recorded(source, episode, network, edition or "", workflow)
     from workflow_rl.defenders.names import blue_named
 
-    player = _player(source, edition or "current", workflow)
+    player = _player(source, edition or next(iter(network.editions)), workflow, network)
     rules, order, after = edition or player.edition, player.workflow, player.takeover if takeover is None else takeover
-    red = check_choice("red agent", player.red_agent if red_agent is None else red_agent, RED_AGENTS)
+    red = check_choice("red agent", player.red_agent if red_agent is None else red_agent, network.red_agents)
     number = _number(episode)
     if number is None:
         check_choice("episode", episode, CHOICES)
     n_episodes = N_EPISODES if number is None else max(N_EPISODES, number + 1)
-    blue = blue_named(player.source, order, rules)
+    blue = blue_named(player.source, order, network, rules)
     if episode == "violation" and not order:
         raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
     parse_takeover(after)
-    episodes = Episodes(blue, red, rules, order, n_episodes, SEED if seed is None else seed, after)
+    episodes = Episodes(blue, red, network, rules, order, n_episodes, SEED if seed is None else seed, after)
     return _chosen(episodes, source, episode if number is None else number)
 
 
-def _player(source: str, edition: str, workflow: str) -> Player:
+def _player(source: str, edition: str, workflow: str, network: Network) -> Player:
     """The defender of that name, or of a run or a policy file."""
     from workflow_rl.defenders.names import CHAMPION, policy_path
 
     if source in REFERENCE_POLICIES or not (source == CHAMPION or Path(source).exists()):
-        return Player(source, edition=edition, workflow=workflow)
+        return Player(source, network.red_agents[0], edition, workflow)
     from workflow_rl.training.policy_file import load_policy
 
-    path = policy_path(source, edition)
-    path = path if source == CHAMPION else _policy_of(path)
-    policy = load_policy(path)
+    path = policy_path(source, edition, network)
+    path = path if source == CHAMPION else _policy_of(path, network)
+    policy = load_policy(path, network)
     if policy.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
-    red = policy.red_agent if policy.red_agent in RED_AGENTS else "bline"
+    red = policy.red_agent if policy.red_agent in network.red_agents else network.red_agents[0]
     return Player(path, red, policy.edition, workflow or policy.workflow, policy.takeover)
 
 
@@ -267,14 +273,14 @@ def _recorded(source: str, episode: str, network: Network, edition: str, workflo
     return story_of_trace(trace, number, network, edition, workflow)
 
 
-def _policy_of(path: Path) -> Path:
+def _policy_of(path: Path, network: Network) -> Path:
     """The policy of a run; of a search that is not finished that of the best training so far."""
     if not path.is_dir() or (path / "policy.safetensors").exists():
         return path
     from workflow_rl.report.build import best_policy
     from workflow_rl.report.run_data import report_data
 
-    return best_policy(path, report_data(path, load_network())) or path
+    return best_policy(path, report_data(path, network)) or path
 
 
 def _number(episode: str) -> int | None:

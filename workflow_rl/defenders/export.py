@@ -9,10 +9,14 @@ from pathlib import Path
 
 from workflow_rl.config import is_incident
 from workflow_rl.defenders.names import CHAMPION, edition_of, policy_path
-from workflow_rl.defenders.protocol import EXPERT, REFERENCE_POLICIES
-from workflow_rl.engine.network_file import as_network
+from workflow_rl.defenders.protocol import EXPERT, REFERENCE_POLICIES, reference_policy
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network, copy_of, in_words
+from workflow_rl.envs.blue import REMEMBERED
+from workflow_rl.envs.views import check_seen
 from workflow_rl.errors import UserError
-from workflow_rl.runs import Json, tensor_bytes, write_atomically
+from workflow_rl.runs import NETWORK_FILE, Json, tensor_bytes, write_atomically
 from workflow_rl.training.evaluation import workflows_of_policy
 from workflow_rl.training.policy_file import check_edition, load_policy, policy_content
 
@@ -28,9 +32,10 @@ def compiled(function):  # Numba compiles these functions in workflow_rl; here t
 
 
 def export_agent(
-    policy: str | Path, folder: Path, workflow: str = "", greedy: bool = False, edition: str | None = None
-) -> Json:
-    """Writes agent.py, the files that it needs and a README into a new folder, or nothing at all.
+    policy: str | Path, folder: Path, workflow: str = "", greedy: bool = False, edition: str | None = None,
+    network: AnyNetwork | None = None,
+) -> Json:  # fmt: skip
+    """Writes agent.py, the files that it needs, its network and a README into a new folder, or nothing at all.
 
     Args:
         policy: a run, a policy file, ``champion`` or ``expert``.
@@ -38,38 +43,49 @@ def export_agent(
         workflow: the workflow that a universal policy is conditioned on.
         greedy: take the most probable action even if the policy was trained to sample.
         edition: the edition of champion or expert; default: current.
+        network: the network that the agent defends; default: that of the run, else CAGE Challenge 2.
     """
     folder = folder.absolute()
     if policy in REFERENCE_POLICIES and policy not in EXPORTED:
         allowed = ", ".join(EXPORTED)
         raise UserError(f"{policy} cannot be exported; allowed: {allowed}, or the path of a run or policy file.")
-    rules = edition_of(policy, edition, EXPORTED) if isinstance(policy, str) else edition or load_policy(policy).edition
+    defended = chosen_network(None if policy in EXPORTED else Path(policy), network)
+    if isinstance(policy, str):
+        rules = edition_of(policy, edition, defended, EXPORTED)
+    else:
+        rules = edition or load_policy(policy, defended).edition
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} already exists; give a new folder.")
     if policy == EXPERT:
         if workflow or greedy:
             raise UserError("expert is a reference defender: it takes neither a workflow nor --greedy.")
+        reference_policy(EXPERT, defended, rules)  # refuses another network
         about = {"workflow": "", "greedy": True, "edition": rules, "takeover": "0"}
         files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
-        files["README.md"] = _readme("", "rule-based", "It is deterministic.", rules, "")
+        files["README.md"] = _readme("", "rule-based", "It is deterministic.", rules, "", defended)
     else:
-        path = policy_path(policy, rules, EXPORTED) if isinstance(policy, str) else policy
-        files, about = _policy_files(path, rules, workflow, greedy)
+        path = policy_path(policy, rules, defended, EXPORTED) if isinstance(policy, str) else policy
+        files, about = _policy_files(path, rules, workflow, greedy, defended)
+    files[NETWORK_FILE] = copy_of(defended).content
     _write(folder, files)
     names = sorted(path.name for path in folder.iterdir())
-    return {"folder": str(folder), "files": names} | about
+    return {"folder": str(folder), "files": names, "network": defended.name} | about
 
 
-def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tuple[dict[str, bytes], Json]:
+def _policy_files(
+    path: Path, edition: str, workflow: str, greedy: bool, network: Network
+) -> tuple[dict[str, bytes], Json]:
     """Files of an agent with a trained policy, and their description."""
-    found = load_policy(path)
+    found = load_policy(path, network)
     check_edition(found, edition)
+    if found.view.tracks:
+        _check_memory(network)
     if found.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows = workflows_of_policy(found, workflow)
     chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
-    agent = {"workflow": chosen, "greedy": greedy, "unit_types": list(as_network(found.view.network).unit_types)}
+    agent = {"workflow": chosen, "greedy": greedy}
     own = {"workflow": chosen, "universal": False}  # the exported policy file follows the chosen workflow only
     acts = "It takes the most probable action." if greedy else "It samples its actions; `Agent(seed=...)` seeds them."
     if is_incident(found.takeover):
@@ -77,9 +93,20 @@ def _policy_files(path: Path, edition: str, workflow: str, greedy: bool) -> tupl
     files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
     files |= _sources(found.view.tracks, False)
     files["README.md"] = _readme(
-        chosen, f"against {', '.join(dict.fromkeys(found.red_agent.split(',')))}", acts, edition, WEIGHTS
+        chosen, f"against {', '.join(dict.fromkeys(found.red_agent.split(',')))}", acts, edition, WEIGHTS, network
     )
     return files, {"workflow": chosen, "greedy": greedy, "edition": edition, "takeover": found.takeover}
+
+
+def _check_memory(network: Network) -> None:
+    """Rejects a network that the memory of exported agents does not know."""
+    try:
+        check_seen(network, REMEMBERED)
+    except UserError:
+        raise UserError(
+            f"the memory of an exported agent knows only CAGE Challenge 2, not {in_words(network)}; export a policy "
+            "trained with --view plain --actions full."
+        ) from None
 
 
 def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
@@ -113,13 +140,22 @@ WEIGHTS = """`policy.safetensors` holds the weights. It is also a policy file fo
 actions unless `--greedy` is given or the policy was trained to be greedy. """
 
 
-def _readme(workflow: str, how: str, acts: str, edition: str, weights: str) -> bytes:
+def _readme(workflow: str, how: str, acts: str, edition: str, weights: str, network: Network) -> bytes:
     follows = f"It repairs in the order {workflow}." if workflow else "It follows no fixed order of repair."
-    text = f"""# A defender for CAGE Challenge 2
+    own = network.digest == as_network(CAGE2).digest
+    text = f"""# A defender for {"CAGE Challenge 2" if own else in_words(network)}
 
 Made by workflow_rl, {how}, for the {edition} edition of CybORG 2.1. {follows} {acts}
 
-In CybORG's `Evaluation/evaluation.py`, with this folder on the path, replace the line that loads the agent with
+{CHALLENGE if own else OTHER_NETWORK.format(hosts=len(network.hosts), bits=network.n_bits, actions=network.n_actions)}
+The agent needs Python 3.7 or newer and numpy. If it has a memory (cage2_memory.py), call `agent.end_episode()` after
+every episode, as CybORG's script does. {weights}`network.toml` is the network that it defends.
+"""
+    return text.encode()
+
+
+CHALLENGE = """In CybORG's `Evaluation/evaluation.py`, with this folder on the path, replace the line that loads the
+agent with
 
 ```python
 from agent import Agent
@@ -127,8 +163,18 @@ from agent import Agent
 agent = Agent()
 ```
 
-Keep the wrapper `ChallengeWrapper`. The agent needs Python 3.7 or newer and numpy. If it has a memory
-(cage2_memory.py), call `agent.end_episode()` after every episode, as the script does. {weights}The script in
-csle-cyborg 0.0.3 does not run because network files are missing; docs/cyborg.md of workflow_rl has a loop that does.
+Keep the wrapper `ChallengeWrapper`. The script in csle-cyborg 0.0.3 does not run because network files are missing;
+docs/cyborg.md of workflow_rl has a loop that does.
 """
-    return text.encode()
+OTHER_NETWORK = """With this folder on the path:
+
+```python
+from agent import Agent
+
+agent = Agent()
+action = agent.get_action(observation)
+```
+
+An observation has {bits} numbers, four for each of the {hosts} hosts in the sequence of `network.toml`, as CybORG's
+`ChallengeWrapper` makes them; there are {actions} actions.
+"""

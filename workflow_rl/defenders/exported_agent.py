@@ -1,7 +1,8 @@
-"""A defender for CAGE Challenge 2 that needs only numpy, Python 3.7 or newer, and the files in its folder.
+"""A defender that needs only numpy, Python 3.7 or newer, and the files in its folder.
 
 It has the interface of CybORG's agents: an evaluation calls ``get_action`` in every step and ``end_episode`` after
-every episode. Observations are the 52 numbers of ChallengeWrapper, actions its 145 integers.
+every episode. Observations are the numbers of ChallengeWrapper, four per host of network.toml (52 in CAGE Challenge 2),
+actions its integers (145 in CAGE Challenge 2).
 
     from agent import Agent
 
@@ -20,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-N_OBSERVED = 52
+N_OBSERVED = 52  # of CAGE Challenge 2, in files that do not say it
 WORDS = {"plain": 0, "short-memory": 2, "memory": 4}  # of the packed memory, by view
-UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]
+UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]  # as N_OBSERVED
 _MASK = 2**64 - 1
 _MODULES: dict[str, Any] = {}
 
@@ -52,10 +53,12 @@ class Agent:
         self._words = WORDS[about.get("view", "plain")]
         self._remembers = self._expert or self._words > 0
         self._host_decoy = about.get("actions") == "host-decoy"
-        self.n_inputs = int(about.get("n_bits", N_OBSERVED))
+        network = about.get("network", {})
+        self.n_observed = int(network.get("n_observed", N_OBSERVED))
+        self.n_inputs = int(about.get("n_bits", self.n_observed))
         layers = (0, 2, 4) if weights else ()
         self._layers = [(weights[f"actor.{i}.weight"], weights[f"actor.{i}.bias"]) for i in layers]
-        types = wanted.get("unit_types", UNIT_TYPES)
+        types = network.get("unit_types", UNIT_TYPES)
         self._order = [types.index(name) for name in self.workflow.split(",") if name]
         self._guard = about.get("guard") or {}
         self._code = _one_hot(self.workflow, types) if about.get("n_code", 0) else np.zeros(0)
@@ -64,8 +67,8 @@ class Agent:
         self._last_action: int | None = None
 
     def get_action(self, observation: Any, action_space: Any = None) -> int:  # noqa: ARG002 (CybORG's interface)
-        """Chooses the next action, 0 .. 144."""
-        seen = _checked(observation)
+        """Chooses the next action."""
+        seen = self._checked(observation)
         self._notice(seen)
         if self._expert:
             action = int(_beside("cage2_expert").advise(self._memory, self._leaderboard)[0])
@@ -73,6 +76,15 @@ class Agent:
             action = self._choose(self._inputs(seen))
         self._last_action = action
         return action
+
+    def _checked(self, observation: Any) -> np.ndarray:
+        """The numbers of an observation."""
+        if isinstance(observation, tuple):  # observation and infos, as the reset of newer wrappers returns them
+            observation = observation[0]
+        seen = np.asarray(observation, np.float32).ravel()
+        if seen.shape != (self.n_observed,):
+            raise ValueError(f"the observation must have {self.n_observed} numbers, not {len(seen)}")
+        return seen
 
     def _notice(self, seen: np.ndarray) -> None:
         """Updates the memory with the last action and the new observation."""
@@ -92,7 +104,7 @@ class Agent:
         words = np.zeros(self._words, object)  # integers of any size
         module.write_bits(self._memory, words)
         rest = [int(word) >> bit & 1 for word in words[1:] for bit in range(64)]
-        first = [int(words[0]) >> bit & 1 for bit in range(N_OBSERVED)]
+        first = [int(words[0]) >> bit & 1 for bit in range(self.n_observed)]
         return np.array((first + rest)[: self.n_inputs], np.float32)
 
     def _choose(self, inputs: np.ndarray) -> int:
@@ -121,7 +133,7 @@ class Agent:
 
     def probabilities(self, observation: Any) -> np.ndarray:
         """Probability of each action of the policy, float32, given the observation and the current memory."""
-        return self._probabilities(self._inputs(_checked(observation)))
+        return self._probabilities(self._inputs(self._checked(observation)))
 
     def _probabilities(self, inputs: np.ndarray) -> np.ndarray:
         hidden = np.concatenate([inputs, self._code.astype(np.float32)])
@@ -137,7 +149,7 @@ class Agent:
         """Fixes that the guard masks: those of a type while one of higher priority looks compromised."""
         if not self._guard:
             return []
-        packed = sum(1 << int(bit) for bit in np.flatnonzero(inputs[:N_OBSERVED]))
+        packed = sum(1 << int(bit) for bit in np.flatnonzero(inputs[: self.n_observed]))
         looks = [packed & self._guard["suspect"][kind] != 0 for kind in self._order]
         later = self._order[looks.index(True) + 1 :] if any(looks) else []
         return [action for action, kind in enumerate(self._guard["fixed"]) if kind in later]
@@ -149,16 +161,6 @@ class Agent:
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
         return ((word ^ (word >> 31)) >> 11) * 2.0**-53
-
-
-def _checked(observation: Any) -> np.ndarray:
-    """The 52 numbers of an observation."""
-    if isinstance(observation, tuple):  # observation and infos, as the reset of newer wrappers returns them
-        observation = observation[0]
-    seen = np.asarray(observation, np.float32).ravel()
-    if seen.shape != (N_OBSERVED,):
-        raise ValueError(f"the observation must have {N_OBSERVED} numbers, not {len(seen)}")
-    return seen
 
 
 def _beside(name: str) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from workflow_rl.config import CHALLENGE_LENGTHS, parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
-from workflow_rl.engine.network import RED_AGENTS, Network
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import chosen_network, in_words
 from workflow_rl.envs.blue import Policy, Progress
 from workflow_rl.envs.env import NATIVE, Backend, check_backend
 from workflow_rl.envs.game import Games
@@ -31,12 +32,12 @@ class Asked:
     policy: str
     red_agents: str
     episodes: int
+    network: Network
     seed: int = 0
     edition: str | None = None
     takeover: str | None = None
     workflow: str = ""
     greedy: bool = False
-    network: Network | Path | str = CAGE2
 
 
 def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress = lambda _: None) -> Json:
@@ -44,8 +45,8 @@ def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress =
 
     A reference defender plays the current edition without a takeover unless the request says otherwise.
     """
-    policy, network = asked.policy, as_network(asked.network)
-    edition, takeover = edition_of(policy, asked.edition), takeover_of(policy, asked.takeover)
+    policy, network = asked.policy, asked.network
+    edition, takeover = edition_of(policy, asked.edition, network), takeover_of(policy, asked.takeover, network)
     check_backend(backend, edition)
     if policy in REFERENCE_POLICIES:
         if asked.workflow or asked.greedy:
@@ -57,9 +58,9 @@ def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress =
         from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file  # late: it imports torch
 
         fresh = challenge_games(network, asked.red_agents, edition, asked.episodes, asked.seed, asked.greedy, takeover)
-        table = evaluate_policy_file(policy_path(policy, edition), asked.workflow, fresh, backend, progress)
+        table = evaluate_policy_file(policy_path(policy, edition, network), asked.workflow, fresh, backend, progress)
     about: Json = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
-    about |= {"episodes": asked.episodes, "seed": asked.seed}
+    about |= {"episodes": asked.episodes, "seed": asked.seed, "network": network.name}
     if backend.name == "cyborg":
         from workflow_rl.envs.cyborg_sim import load_cyborg
 
@@ -72,7 +73,9 @@ def challenge(asked: Asked, backend: Backend, progress: Progress) -> Json:
 
     On CybORG the table also has the engine's figures (``native``) and the differences in standard errors.
     """
-    asked = replace(asked, red_agents=",".join(RED_AGENTS), takeover="0")
+    if asked.network.digest != as_network(CAGE2).digest:
+        raise UserError(f"the challenge's protocol is that of CAGE Challenge 2, not of {in_words(asked.network)}.")
+    asked = replace(asked, red_agents=",".join(asked.network.red_agents), takeover="0")
     table = evaluate_named(asked, backend, progress)
     table["protocol"] = "challenge"
     if backend.name == "native":
@@ -106,36 +109,45 @@ def in_standard_errors(left: Json, right: Json) -> float | None:
     return apart / error if error > ROUNDING else None
 
 
-def blue_named(policy: str | Path, workflow: str, edition: str = "current", any_edition: bool = False) -> Policy:
+def blue_named(
+    policy: str | Path, workflow: str, network: Network, edition: str = "", any_edition: bool = False
+) -> Policy:
     """A defender by name (a reference policy or the champion), or the trained policy of a file or run.
 
     Args:
         policy: the name or path; a Path is never a name.
         workflow: the workflow that a universal policy is conditioned on.
-        edition: the edition of the games.
+        network: the network to defend.
+        edition: the edition of the games; default: the network's first.
         any_edition: accept a policy that was trained for another edition.
     """
+    edition = edition or next(iter(network.editions))
     if policy in REFERENCE_POLICIES:
-        return reference_policy(str(policy), edition=edition)
+        return reference_policy(str(policy), network, edition)
     from workflow_rl.training.evaluation import policy_of
 
-    path = policy if isinstance(policy, Path) else policy_path(policy, edition)
-    return policy_of(path, workflow, "" if any_edition else edition)
+    path = policy if isinstance(policy, Path) else policy_path(policy, edition, network)
+    return policy_of(path, workflow, network, "" if any_edition else edition)
 
 
-def edition_of(policy: str, edition: str | None, names: tuple[str, ...] = BY_NAME) -> str:
-    """The requested edition, else that of the policy; the current one for a defender in ``names``."""
-    editions = as_network(CAGE2).editions
+def live_blues(network: Network) -> tuple[str, ...]:
+    """The defenders of lockstep games unless others are named: the champion only where it was trained."""
+    own = network.digest == as_network(CAGE2).digest
+    return LIVE_BLUES if own else tuple(name for name in LIVE_BLUES if name != CHAMPION)
+
+
+def edition_of(policy: str, edition: str | None, network: Network, names: tuple[str, ...] = BY_NAME) -> str:
+    """The requested edition, else that of the policy; the network's first one for a defender in ``names``."""
     if edition is not None:
-        return check_choice("edition", edition, editions)
+        return check_choice("edition", edition, network.editions)
     if policy in names:
-        return next(iter(editions))
+        return next(iter(network.editions))
     from workflow_rl.training.policy_file import load_policy
 
-    return load_policy(policy_path(policy, "", names)).edition
+    return load_policy(policy_path(policy, "", network, names), network).edition
 
 
-def check_workflow(policy: str, workflow: str) -> None:
+def check_workflow(policy: str, workflow: str, network: Network) -> None:
     """Rejects a workflow for a policy that takes none, and a missing one for a policy that needs it."""
     if policy in REFERENCE_POLICIES:
         if workflow:
@@ -144,13 +156,13 @@ def check_workflow(policy: str, workflow: str) -> None:
     from workflow_rl.training.evaluation import workflows_of_policy
     from workflow_rl.training.policy_file import load_policy
 
-    file = load_policy(policy_path(policy, next(iter(as_network(CAGE2).editions))))
+    file = load_policy(policy_path(policy, next(iter(network.editions)), network), network)
     if file.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows_of_policy(file, workflow)
 
 
-def takeover_of(policy: str, takeover: str | None) -> str:
+def takeover_of(policy: str, takeover: str | None, network: Network) -> str:
     """The requested takeover, else that of the policy; none for a defender by name."""
     if takeover is not None:
         parse_takeover(takeover)
@@ -159,16 +171,23 @@ def takeover_of(policy: str, takeover: str | None) -> str:
         return "0"
     from workflow_rl.training.policy_file import load_policy
 
-    return load_policy(policy_path(policy, "")).takeover
+    return load_policy(policy_path(policy, "", network), network).takeover
 
 
-def policy_path(policy: str, edition: str, names: tuple[str, ...] = BY_NAME) -> Path:
+def policy_path(policy: str, edition: str, network: Network, names: tuple[str, ...] = BY_NAME) -> Path:
     """Path of a trained policy: the bundled champion of the edition, or a file or run.
 
     ``names`` are the defenders that the caller accepts by name, for the error message.
     """
     if policy == CHAMPION:
+        if network.digest != as_network(CAGE2).digest:
+            raise UserError(f"{CHAMPION} was trained on CAGE Challenge 2; it cannot defend {in_words(network)}.")
         return DATA / f"champion-{edition}.safetensors"
     if not Path(policy).exists():
         raise UserError(f"unknown policy {policy!r}; allowed: {', '.join(names)}, or the path of a run or policy file.")
     return Path(policy)
+
+
+def network_named(policy: str, given: str | None) -> Network:
+    """The network that a defender by name or path is to defend: that of its run, the given one, or CAGE Challenge 2."""
+    return chosen_network(Path(policy) if policy and policy not in BY_NAME else None, given)

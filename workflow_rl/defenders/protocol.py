@@ -5,23 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
-from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_AGENTS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork, in_words
 from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
-from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of, view_of
+from workflow_rl.envs.blue import (
+    REMEMBERED,
+    Cell,
+    Defender,
+    Policy,
+    Progress,
+    cell_of,
+    check_episodes,
+    table_of,
+    view_of,
+)
 from workflow_rl.envs.checks import check_seed, parse_red_agents
 from workflow_rl.envs.env import NATIVE, Backend, make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
-from workflow_rl.envs.views import with_view
-from workflow_rl.errors import check_choice
+from workflow_rl.envs.views import check_seen, with_view
+from workflow_rl.errors import UserError, check_choice
 from workflow_rl.runs import Json
 
 BATCH = 2000  # episodes played in parallel
@@ -48,11 +58,12 @@ def episode_returns(
 ) -> np.ndarray:  # fmt: skip
     """Return of each game at each length, (n_episodes, n_lengths); see :func:`evaluate`."""
     red_agent = games.red_agent
-    check_choice("red agent", red_agent, RED_AGENTS)
+    check_choice("red agent", red_agent, games.network.red_agents)
     check_episodes(n_episodes)
     check_seed(seed)
-    seeds = np.random.SeedSequence([seed, RED_AGENTS.index(red_agent)]).generate_state(n_episodes, np.uint64)
-    own = [seed, RED_AGENTS.index(red_agent), 1]
+    number = games.network.red_number(red_agent)
+    seeds = np.random.SeedSequence([seed, number]).generate_state(n_episodes, np.uint64)
+    own = [seed, number, 1]
     returns = np.empty((n_episodes, len(lengths)))
     size = min(n_episodes, BATCH if backend.name == "native" else backend.jobs)
     act = _with_one_generator(policy, own) if backend.name == "native" else _with_generator_each(policy, own)
@@ -116,10 +127,17 @@ def _play(
     return returns
 
 
-def reference_policy(name: str, network: Network | Path | str = CAGE2, edition: str = "current") -> Policy:
-    """One of :data:`REFERENCE_POLICIES` by name; only the expert depends on the edition."""
+def reference_policy(name: str, network: AnyNetwork, edition: str = "current") -> Policy:
+    """One of :data:`REFERENCE_POLICIES` by name; only the expert depends on the edition, and on CAGE Challenge 2."""
     check_choice("policy", name, REFERENCE_POLICIES)
-    return _expert(edition) if name == EXPERT else _REFERENCE[name](as_network(network))
+    network = as_network(network)
+    if name != EXPERT:
+        return _REFERENCE[name](network)
+    try:
+        check_seen(network, REMEMBERED)
+    except UserError:
+        raise UserError(f"{EXPERT} knows only CAGE Challenge 2; it cannot defend {in_words(network)}.") from None
+    return _expert(edition)
 
 
 def _expert(edition: str) -> Defender:

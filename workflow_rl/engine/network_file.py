@@ -13,6 +13,7 @@ from workflow_rl.errors import NetworkError, UserError
 
 NETWORKS = Path(__file__).parent / "networks"
 CAGE2 = NETWORKS / "cage2.toml"
+CONTENT = "_content"  # attribute of a network that was read from a file: the file's bytes
 LARGEST_FILE = 1_000_000  # bytes
 LONGEST_PATH = 4000  # of Linux, about
 
@@ -23,7 +24,16 @@ def load_network(path: Path = CAGE2) -> Network:
     Raises:
         NetworkError: the file is missing, is not TOML (with the line), or a field is wrong (with its name).
     """
-    examined = examine_file(Path(path))
+    return _whole(examine_file(Path(path)))
+
+
+def parse_network(content: bytes, where: str) -> Network:
+    """The network in the content of a file; ``where`` names it in messages."""
+    return _whole(_examine(where, content))
+
+
+def _whole(examined: Examination) -> Network:
+    """The network of a file without mistakes."""
     if examined.network is None:
         more = f"; {len(examined.mistakes) - 1} more: see workflow-rl network check" if examined.mistakes[1:] else ""
         raise NetworkError(f"{str(examined.mistakes[0])[:-1]}{more}.")
@@ -74,4 +84,7 @@ def examine_file(path: Path) -> Examination:
 
 @cache
 def _examine(path: str, content: bytes) -> Examination:
-    return examine(path, content)
+    examined = examine(path, content)
+    if examined.network is not None:
+        vars(examined.network)[CONTENT] = content  # of this object alone: dataclasses.replace() makes one without it
+    return examined

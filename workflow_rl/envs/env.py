@@ -76,11 +76,13 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ## Arguments
     Args:
         num_envs: the number of environments.
-        red_agent: ``bline``, ``meander``, ``sleep``, or a comma-separated list that environments use in turn.
-        edition: ``current`` or ``leaderboard``, the two public versions of CybORG 2.1.
+        red_agent: ``bline``, ``meander``, ``sleep``, or a comma-separated list that environments use in turn; default:
+            the network's first.
+        edition: ``current`` or ``leaderboard``, the two public versions of CybORG 2.1; default: the network's first.
         max_steps: the length of an episode; None for no limit.
         green_agent: ``sleep`` (standard) or ``active`` (scans hosts from time to time).
-        network: a network or the path of its file.
+        network: a network, the path of its file, or the name of a bundled one; the numbers above are those of the
+            default, CAGE Challenge 2.
         takeover: the number of steps that red plays before blue may act; a range such as ``"10-60"``, sampled for each
             episode; or a comma-separated list that environments use in turn.
 
@@ -100,7 +102,7 @@ class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     autoreset_mode = AutoresetMode.SAME_STEP
 
     def __init__(
-        self, num_envs: int = 1, red_agent: str | Sequence[str] = "bline", edition: str = "current",
+        self, num_envs: int = 1, red_agent: str | Sequence[str] | None = None, edition: str | None = None,
         max_steps: int | None = 100, green_agent: str = "sleep", network: Network | Path | str = CAGE2,
         takeover: str | int = 0,
     ) -> None:  # fmt: skip
@@ -213,7 +215,7 @@ class CageEnv(gymnasium.Env[np.ndarray, int]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
-        self, red_agent: str | Sequence[str] = "bline", edition: str = "current", max_steps: int | None = 100,
+        self, red_agent: str | Sequence[str] | None = None, edition: str | None = None, max_steps: int | None = 100,
         green_agent: str = "sleep", network: Network | Path | str = CAGE2, takeover: str | int = 0,
     ) -> None:  # fmt: skip
         self.game = Game(1, red_agent, edition, max_steps, green_agent, network, takeover)

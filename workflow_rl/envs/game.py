@@ -41,16 +41,17 @@ class Game:
     """States of ``n_envs`` environments; see :class:`workflow_rl.CageVectorEnv` for the arguments."""
 
     def __init__(
-        self, n_envs: int, red_agent: str | Sequence[str], edition: str, max_steps: int | None, green_agent: str,
-        network: Network | Path | str, takeover: str | int = 0,
+        self, n_envs: int, red_agent: str | Sequence[str] | None, edition: str | None, max_steps: int | None,
+        green_agent: str, network: Network | Path | str, takeover: str | int = 0,
     ) -> None:  # fmt: skip
         self.n_envs = positive_int("number of environments", n_envs, 1_000_000)
         self.max_steps = 0 if max_steps is None else positive_int("max_steps", max_steps, 2**31 - 1)
         self.network = as_network(network)
-        self.tables = compile_tables(self.network, edition)
+        self.tables = compile_tables(self.network, next(iter(self.network.editions)) if edition is None else edition)
         self.states = allocate(self.n_envs, room_for(self.network))
         self.takeovers = takeover_rows(takeover, self.n_envs)  # (n_envs, 3), see begin_one
-        self.set_red_agents(red_agent, np.ones(self.n_envs, bool))
+        first = self.network.red_agents[0]
+        self.set_red_agents(first if red_agent is None else red_agent, np.ones(self.n_envs, bool))
         self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
         self.n_hosts, self.n_actions = len(self.network.hosts), self.network.n_actions
         self.n_bits = self.network.n_bits

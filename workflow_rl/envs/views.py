@@ -161,17 +161,23 @@ def view_actions(actions: np.ndarray) -> np.ndarray:
 
 
 def check_seen(network: Network, view: View) -> None:
-    """Rejects a network that the view's memory does not support: it assumes the hosts and decoys of the challenge."""
+    """Rejects a network that the view's memory does not support: it assumes the hosts and decoys of the challenge.
+
+    Neither the values of hosts nor their unit types affect the memory.
+    """
 
     def parts(of: Network) -> dict[str, object]:
-        hosts = [replace(host, value=0.0, process_ids=()) for host in of.hosts]  # values do not affect the memory
+        hosts = [replace(host, value=0.0, process_ids=(), unit_type="") for host in of.hosts]
         names = ("subnets", "blue", "decoys", "exploits", "red")
         return {"hosts": hosts} | {name: getattr(of, name) for name in names}
 
     known = parts(as_network(CAGE2)) if view.tracks else {}
     other = [name for name, part in known.items() if parts(network)[name] != part]
     if other:
-        raise UserError(f"the {view} supports only CAGE Challenge 2; this network differs in {', '.join(other)}.")
+        raise UserError(
+            f"the {view} supports only CAGE Challenge 2; network {network.name!r} differs in {', '.join(other)}: use "
+            "--view plain --actions full."
+        )
 
 
 def with_view(envs: Any, view: View) -> Any:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_rl.config import config_to_json, opponent_words
-from workflow_rl.engine.network import RED_AGENTS, Network
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.networks.copies import chosen_network
 from workflow_rl.errors import UserError
 from workflow_rl.report.answer import (
     FINALIST_COLUMNS,
@@ -29,6 +30,7 @@ from workflow_rl.training.compliance import NOTHING, Obedience
 from workflow_rl.training.events import WorkflowResult
 
 EPISODES = 500  # fresh games per red agent of the evaluation table
+MOST_TOLD = 4  # red agents of which episodes can be replayed, first those of the training
 MARK = b'content="workflow_rl report"'
 
 
@@ -43,25 +45,27 @@ class Games:
 
 
 def write_report(
-    paths: list[Path], network: Network, target: Path | None = None, figures: Path | None = None
+    paths: list[Path], network: Network | None = None, target: Path | None = None, figures: Path | None = None
 ) -> dict[str, Any]:
     """Writes the page of a run, or one that compares several, and figures if a folder for them is given.
 
-    The page is report.html in the run's directory, or comparison.html beside the first run.
+    The page is report.html in the run's directory, or comparison.html beside the first run. Each run has its own
+    network; one of another than ``network``, if that is given, is refused.
     """
     if len(paths) > 1:
         if figures is not None:
             raise UserError("figures are made of one run at a time.")
         target = target or paths[0].absolute().parent / "comparison.html"
         _check_target(target)
-        found = {str(path): next(filter(str.strip, answer(report_data(path, network)))) for path in paths}
-        return {"report": _write(target, comparison(paths, found, network)), "runs": [str(path) for path in paths]}
+        every = [report_data(path, chosen_network(path, network)) for path in paths]
+        found = {data.run: next(filter(str.strip, answer(data))) for data in every}
+        return {"report": _write(target, comparison(paths, every, found)), "runs": [str(path) for path in paths]}
     (path,) = paths
     read_about(path)  # a run at all?
     target = target or path / "report.html"
     _check_target(target)
-    data = report_data(path, network)
-    text = run_page(data, fresh_games(path, data, network), answer(data), network)
+    data = report_data(path, chosen_network(path, network))
+    text = run_page(data, fresh_games(path, data), answer(data))
     result: dict[str, Any] = {"report": _write(target, text), "run": str(path), "state": data.state}
     if figures is not None:
         result |= {"figures": str(figures), "files": write_figures(data, figures)}
@@ -84,11 +88,11 @@ def _write(target: Path, text: str) -> str:
     return str(target)
 
 
-def fresh_games(path: Path, data: RunData, network: Network) -> Games:
+def fresh_games(path: Path, data: RunData) -> Games:
     """Games of the run's policy: an evaluation against each red agent, and episodes to replay."""
     policy = best_policy(path, data)
     try:
-        return _play(policy, network) if policy else Games()
+        return _play(policy, data.network) if policy else Games()
     except UserError as error:
         return Games(problem=f"The policy cannot be used: {error}")
 
@@ -98,26 +102,27 @@ def _play(policy: Path, network: Network) -> Games:
     from workflow_rl.training.policy_file import load_policy
 
     file = load_policy(policy, network)
-    fresh = challenge_games(network, ",".join(RED_AGENTS), file.edition, EPISODES, SEED, False, file.takeover)
+    reds = network.red_agents
+    fresh = challenge_games(network, ",".join(reds), file.edition, EPISODES, SEED, False, file.takeover)
     table = evaluate_policy_file(policy, "", fresh)
     stories: list[Story] = []
     if not file.universal:
-        act = policy_of(policy, "", file.edition, network)
-        for red in RED_AGENTS:
-            stories += Episodes(act, red, file.edition, file.workflow, takeover=file.takeover).choose()
+        act, trained = policy_of(policy, "", network, file.edition), file.red_agent.split(",")
+        for red in sorted(reds, key=lambda red: red not in trained)[:MOST_TOLD]:
+            stories += Episodes(act, red, network, file.edition, file.workflow, takeover=file.takeover).choose()
     return Games(EPISODES, table, stories)
 
 
-def run_page(data: RunData, games: Games, answer: Sequence[str], network: Network) -> str:
+def run_page(data: RunData, games: Games, answer: Sequence[str]) -> str:
     """The page of one run; ``answer`` is what the run found, in words."""
     what = "Search for the best workflow" if data.kind == "search" else "Training"
     opponent = opponent_words(data.train.red_agent, data.train.takeover)
     return render(
         "run.html",
-        network,
+        data.network,
         figures(data),
         games.stories,
-        title=f"{what} against {opponent}, {data.train.edition} edition",
+        title=f"{what} against {opponent}, {data.train.edition} edition{data.where}",
         data=data,
         games=games,
         answer=[line for line in answer if line.strip()] or ["Nothing has been evaluated yet."],
@@ -132,7 +137,8 @@ def run_page(data: RunData, games: Games, answer: Sequence[str], network: Networ
 def _settings(data: RunData) -> dict[str, Any]:
     """All settings of a search and of its trainings, or of a training."""
     config = config_to_json(data.config)
-    return {name: value for name, value in config.items() if name != "train"} | config_to_json(data.train)
+    about = {"network": f"{data.network.name} ({data.network.digest})"}
+    return about | {name: value for name, value in config.items() if name != "train"} | config_to_json(data.train)
 
 
 def _evaluation(found: Mapping[str, Any]) -> list[list[str]]:

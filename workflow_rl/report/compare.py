@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_rl.config import opponent_words
-from workflow_rl.engine.network import Network
 from workflow_rl.report.drawing import PALETTE, Figure, Series
 from workflow_rl.report.listing import compare_runs
 from workflow_rl.report.page import render
-from workflow_rl.report.run_data import report_data
+from workflow_rl.report.run_types import RunData
 from workflow_rl.search.findings import FinalistRow
 
 
@@ -32,21 +31,26 @@ class ComparedRow:
     compliance: float | None = None
 
 
-def comparison(paths: list[Path], answers: dict[str, str], network: Network) -> str:
-    """The page; ``answers`` are what each run found, in words."""
-    rows = [row_of(path, network) for path in paths]
+def comparison(paths: list[Path], runs: list[RunData], answers: dict[str, str]) -> str:
+    """The page of some runs; ``answers`` are what each run found, in words."""
+    rows = [row_of(data) for data in runs]
     drawn = {"compared": compared(rows)} if any(row.mean_return is not None for row in rows) else {}
     differ = compare_runs(paths).settings_that_differ
     return render(
-        "comparison.html", network, drawn, rows=rows, answers=answers, differ=differ, paths=list(map(str, paths))
+        "comparison.html",
+        runs[0].network,
+        drawn,
+        rows=rows,
+        answers=answers,
+        differ=differ,
+        paths=list(map(str, paths)),
     )
 
 
-def row_of(path: Path, network: Network) -> ComparedRow:
-    """One run's result and throughput, from its raw files."""
-    data = report_data(path, network)
+def row_of(data: RunData) -> ComparedRow:
+    """One run's result and throughput."""
     opponent = opponent_words(data.train.red_agent, data.train.takeover)
-    about = (str(path), data.kind, data.state, opponent, data.train.edition, data.time.transitions_per_s)
+    about = (data.run, data.kind, data.state, opponent, data.train.edition, data.time.transitions_per_s)
     best = data.best_row if data.kind == "search" else data.trainings[0].result
     if not best:
         return ComparedRow(*about)

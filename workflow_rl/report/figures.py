@@ -135,7 +135,8 @@ def _map(data: RunData) -> Figure:
     for row in data.evaluations:
         visits.setdefault(row.workflow, []).append(row.index + 1)
     every = Series(
-        "all workflows", [x for x, _ in at.values()], [y for _, y in at.values()], texts=list(at), size=11,
+        "all workflows" if data.all_predicted else "workflows", [x for x, _ in at.values()],
+        [y for _, y in at.values()], texts=list(at), size=11,
         scale=[row.mean for row in rows], extra=[[row.mean, row.sigma] for row in rows],
         hover="%{text}<br>expected %{customdata[0]:.2f} ± %{customdata[1]:.2f}",
     )  # fmt: skip
@@ -144,8 +145,8 @@ def _map(data: RunData) -> Figure:
         size=17, texts=[",".join(map(str, numbers)) for numbers in visits.values()], written=True,
     )  # fmt: skip
     return Figure(
-        "All workflows; those that disagree on few pairs are close together, and the expected return grows to the "
-        "right. Some share a place.",
+        f"{'All' if data.all_predicted else 'The evaluated'} workflows; those that disagree on few pairs are close "
+        "together, and the expected return grows to the right. Some share a place.",
         [every, seen],
         height=520,
     )

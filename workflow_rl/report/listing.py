@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workflow_rl.config import opponent_words
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.errors import UserError
 from workflow_rl.runs import (
     SEARCH,
@@ -102,10 +103,19 @@ def compare_runs(paths: list[Path]) -> RunComparison:
 
 
 def _settings(path: Path) -> dict[str, object]:
-    """Settings of a run, with those of its trainings on the same level."""
-    config = read_about(path)["config"]
+    """Settings of a run, with those of its trainings on the same level, and its network."""
+    about = read_about(path)
+    config = about["config"]
     trained = config.pop("train", None)
-    return {**config, **trained} if isinstance(trained, dict) else dict(config)
+    values = {**config, **trained} if isinstance(trained, dict) else dict(config)
+    return values | {"network": network_words(about)}
+
+
+def network_words(about: Json) -> str:
+    """Name and digest of a run's network; an older run is of CAGE Challenge 2."""
+    cage2 = as_network(CAGE2)
+    network = about.get("network", {"name": cage2.name, "digest": cage2.digest})
+    return f"{network.get('name')} ({network.get('digest')})" if isinstance(network, dict) else repr(network)
 
 
 def state_of(path: Path, finished: bool) -> str:

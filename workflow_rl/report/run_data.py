@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -28,6 +29,7 @@ from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import Workflow
 
 TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
+MOST_PREDICTED = 720  # workflows, those of six unit types: a page and its map have room for no more
 NOTHING = Findings(None, [], [], [], [], 0.0, None)
 
 
@@ -47,12 +49,12 @@ def report_data(path: Path, network: Network) -> RunData:
         state="damaged" if damage else state_of(path, result is not None),
         versions=about["versions"] if isinstance(about.get("versions"), dict) else {},
         commit=about.get("commit", "unknown"), problem=damage or missing, trainings=[],
-        unit_types=network.unit_types,
+        network=network,
     )  # fmt: skip
     if isinstance(config, TrainConfig):
         training = _training(path, "this training", network.unit_types)
         return replace(data, trainings=[training], damaged_lines=training.damaged_lines)
-    data = _with_search(data, config, path, _suggestions(events), finalists_in(events))
+    data = _with_search(data, config, path, _suggestions(events, network), finalists_in(events, network))
     every = [*data.trainings, *data.bases, *data.finals]
     damaged = len(lines) + sum(one.damaged_lines + bool(one.damage) for one in every)
     wrong = _contradiction(data, SearchResult.from_json(result)) if result else ""
@@ -94,7 +96,7 @@ def _with_search(
             _training(one, f"final {one.name}", types) for one in sorted((path / "finals").glob("[0-9]*-[0-9]*-*"))
         ],
     )
-    evaluations = _evaluations(data.trainings, config.replicates, suggestions)
+    evaluations = _evaluations(data.trainings, config.replicates, suggestions, data.network)
     if not evaluations:
         return data
     posterior = Posterior(types, [one.evaluated() for one in evaluations])
@@ -106,19 +108,19 @@ def _with_search(
     )  # fmt: skip
 
 
-def _suggestions(events: list[dict[str, Any]]) -> dict[int, Suggestion]:
+def _suggestions(events: list[dict[str, Any]], network: Network) -> dict[int, Suggestion]:
     """The suggestions in the log that can be read, by number."""
     suggestions = {}
     for event in events:
         if event.get("kind") == SUGGESTION:
             with contextlib.suppress(*DAMAGED):
-                known = WorkflowEvaluation.from_json(event)
+                known = WorkflowEvaluation.from_json(event, network)
                 suggestions[known.index] = known.suggestion
     return suggestions
 
 
 def _evaluations(
-    trainings: list[TrainingData], replicates: int, suggestions: dict[int, Suggestion]
+    trainings: list[TrainingData], replicates: int, suggestions: dict[int, Suggestion], network: Network
 ) -> list[WorkflowEvaluation]:
     """The evaluations whose trainings are all there; without its suggestion only the prediction is unknown."""
     results = {one.name: one.result for one in trainings if one.result and re.fullmatch(r"\d{3,}-\d+", one.name)}
@@ -129,7 +131,8 @@ def _evaluations(
         workflows = {result.workflow for result in own.values()}
         if len(own) == replicates and len(workflows) == 1:
             (workflow,) = workflows
-            suggestion = Suggestion(Workflow.parse(workflow).order, None, None, None, "unknown: its line is damaged")
+            order = Workflow.parse(workflow, network).order
+            suggestion = Suggestion(order, None, None, None, "unknown: its line is damaged")
             if index in suggestions and suggestions[index].order == suggestion.order:
                 suggestion = suggestions[index]
             evaluations.append(WorkflowEvaluation(index, suggestion, visits[workflow], own))
@@ -183,42 +186,46 @@ def _number(value: object) -> float | None:
 
 
 def _predictions(posterior: Posterior) -> list[Prediction]:
-    """The predictions for all workflows."""
-    orders = list(permutations(posterior.items))
+    """The predictions for all workflows; of more than MOST_PREDICTED only for the evaluated ones."""
+    types = posterior.items
+    every = math.factorial(len(types)) <= MOST_PREDICTED
+    orders = list(permutations(types) if every else dict.fromkeys(one.order for one in posterior.evaluated))
     means, sigmas = posterior.gp.predict(orders)
+    plane = order_plane(types, orders, means)
     return [
         Prediction(",".join(order), float(mean), float(sigma), float(x), float(y))
-        for order, mean, sigma, (x, y) in zip(orders, means, sigmas, order_plane(posterior.items, means), strict=True)
+        for order, mean, sigma, (x, y) in zip(orders, means, sigmas, plane, strict=True)
     ]
 
 
-def order_plane(types: tuple[str, ...], expected: np.ndarray) -> np.ndarray:
-    """All orders of unit types in the plane, (n, 2), by classical scaling of their Kendall distances.
+def order_plane(types: tuple[str, ...], orders: list[tuple[str, ...]], expected: np.ndarray) -> np.ndarray:
+    """Orders of unit types in the plane, (n, 2), by classical scaling of their Kendall distances.
 
-    Scaling finds n_types - 1 axes of equal weight, so any plane in them is as good. In this one the expected return
-    (n,) grows to the right, and an early ``defender`` is at the top: no chance is involved.
+    Of all orders scaling finds n_types - 1 axes of equal weight, so any plane in them is as good. In this one the
+    expected return (n,) grows to the right, and an early ``types[0]`` is at the top: no chance is involved.
     """
-    orders = list(permutations(types))
     pairs = list(combinations(types, 2))
     signs = np.array([[1 if order.index(a) < order.index(b) else -1 for a, b in pairs] for order in orders], float)
     distance = (len(pairs) - signs @ signs.T) / 2
     n = len(orders)
     centre = np.eye(n) - 1 / n
     values, vectors = np.linalg.eigh(-0.5 * centre @ distance @ centre)
-    space = vectors[:, 1 - len(types) :] * np.sqrt(values[1 - len(types) :])
+    axes = np.flatnonzero(values > 1e-9)[1 - len(types) :] if len(types) > 1 else np.zeros(0, int)
+    space = vectors[:, axes] * np.sqrt(values[axes])
     early = np.array([-order.index(types[0]) for order in orders], float)
     late = np.array([order.index(types[-1]) for order in orders], float)
-    right = _direction(space, expected) if np.ptp(expected) > 1e-9 else _direction(space, late)
-    up = _direction(space, early)
-    up = up - (up @ right) * right
-    if np.linalg.norm(up) < 1e-6:
-        up = _direction(space, late) - (_direction(space, late) @ right) * right
-    plane: np.ndarray = space @ np.stack([right, up / np.linalg.norm(up)], axis=1)
+    right = _direction(space, expected, late)
+    across = space - np.outer(space @ right, right)  # without what the first axis shows
+    plane: np.ndarray = np.stack([space @ right, across @ _direction(across, early, late)], axis=1)
     return plane
 
 
-def _direction(space: np.ndarray, quantity: np.ndarray) -> np.ndarray:
-    """The unit vector along which a quantity grows most."""
-    slope = np.linalg.lstsq(space, quantity - quantity.mean(), rcond=None)[0]
-    unit: np.ndarray = slope / np.linalg.norm(slope)
-    return unit
+def _direction(space: np.ndarray, *quantities: np.ndarray) -> np.ndarray:
+    """The unit vector along which the first quantity grows most that changes in the space at all; else zeros."""
+    for quantity in quantities:
+        slope = np.linalg.lstsq(space, quantity - quantity.mean(), rcond=1e-9)[0] if space.size else np.zeros(0)
+        length = np.linalg.norm(slope)
+        if length > 1e-6:
+            unit: np.ndarray = slope / length
+            return unit
+    return np.zeros(space.shape[1])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network, bundled
 from workflow_rl.presets import TASK_FIELDS, make_config, make_search_config
+from workflow_rl.runs import NETWORK_FILE
 from workflow_rl.search.findings import EvaluationRow, Findings
 from workflow_rl.training.events import WorkflowResult
 
@@ -75,7 +80,7 @@ class RunData(Findings):
     commit: str
     problem: str
     trainings: list[TrainingData]
-    unit_types: tuple[str, ...]
+    network: Network
     bases: list[TrainingData] = field(default_factory=list)
     finals: list[TrainingData] = field(default_factory=list)
     damaged_lines: int = 0
@@ -96,7 +101,22 @@ class RunData(Findings):
     @property
     def command(self) -> str:
         """The command that repeats the run."""
-        return command_of(self.config)
+        return command_of(self.config) + network_option(self.network, self.run)
+
+    @property
+    def where(self) -> str:
+        """The network in a title; nothing for CAGE Challenge 2."""
+        return "" if self.network.digest == as_network(CAGE2).digest else f", network {self.network.name}"
+
+    @property
+    def all_predicted(self) -> bool:
+        """Is there a prediction for every workflow?"""
+        return len(self.predictions) == math.factorial(len(self.unit_types))
+
+    @property
+    def unit_types(self) -> tuple[str, ...]:
+        """Unit types of the network."""
+        return self.network.unit_types
 
     @property
     def violations(self) -> Violations:
@@ -112,6 +132,14 @@ class RunData(Findings):
         collect, update = (sum(getattr(one, f"seconds_{name}") for one in every) for name in ("collect", "update"))
         transitions, busy = float(sum(one.transitions for one in every)), collect + update
         return Time(collect, update, transitions, transitions / busy if busy else 0.0)
+
+
+def network_option(network: Network, run: str) -> str:
+    """The option that names a run's network in a command: nothing for the default, a name, or the run's own copy."""
+    if network.digest == as_network(CAGE2).digest:
+        return ""
+    known = network.name in bundled() and as_network(network.name).digest == network.digest
+    return f" --network {shlex.quote(network.name if known else str(Path(run) / NETWORK_FILE))}"
 
 
 def command_of(config: SearchConfig | TrainConfig) -> str:

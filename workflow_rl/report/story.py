@@ -123,6 +123,7 @@ class Episodes:
     Args:
         act: blue.
         red_agent: the opponent.
+        network: the hosts and subnets that blue defends.
         edition: the rules.
         workflow: the order by which fixes are judged; empty: none.
         n_episodes: number of episodes.
@@ -134,6 +135,7 @@ class Episodes:
         self,
         act: Policy,
         red_agent: str,
+        network: Network,
         edition: str = "current",
         workflow: str = "",
         n_episodes: int = N_EPISODES,
@@ -143,9 +145,9 @@ class Episodes:
         if n_episodes < 1:
             raise UserError(f"there must be at least 1 episode, not {n_episodes}.")
         self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
-        plain = CageVectorEnv(n_episodes, red_agent=red_agent, edition=edition, max_steps=None, takeover=takeover)
-        envs = with_view(plain, view_of(act))
-        self.network, explain, red = envs.network, getattr(act, "explain", None), envs.network.red_number(red_agent)
+        self.network, explain = network, getattr(act, "explain", None)
+        plain = CageVectorEnv(n_episodes, red_agent, edition, None, "sleep", network, takeover)
+        envs, red = with_view(plain, view_of(act)), network.red_number(red_agent)
         seeds = np.random.SeedSequence([seed, red, 5]).generate_state(n_episodes, np.uint64)
         generator = np.random.default_rng([seed, red, 6])
         self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
@@ -211,7 +213,7 @@ class Episodes:
         """The first episode in which the workflow is violated; None if there is none."""
         if not self.workflow:
             return None
-        orders = np.tile(Workflow.parse(self.workflow).indices(), (len(self.returns), 1))
+        orders = np.tile(Workflow.parse(self.workflow, self.network).indices(), (len(self.returns), 1))
         compliance, fixed = Compliance(self.network, orders), fixed_unit_types(self.network)
         for actions, repaired, before in zip(self.actions, self.repaired, self.before, strict=True):
             compliance.update(fixed[actions], repaired, before)
@@ -231,7 +233,7 @@ def judge(network: Network, workflow: str, action: int, before: np.ndarray, repa
     if not workflow:
         return None
     fixed, compromised = int(fixed_unit_types(network)[action]), int(before @ (1 << np.arange(len(before))))
-    due = due_type(Workflow.parse(workflow).indices(), type_masks(network), compromised)
+    due = due_type(Workflow.parse(workflow, network).indices(), type_masks(network), compromised)
     kind = judge_fix(fixed, repaired, due)
     if kind == NOT_A_FIX:
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workflow_rl.config import TrainConfig
+from workflow_rl.engine.network import Network
 
 if TYPE_CHECKING:  # takes seconds to import, while a cluster starts
     from workflow_rl.training.events import WorkflowResult
@@ -21,11 +22,12 @@ MOST_DEATHS = 3  # of processes that trained one job, before the job itself is b
 
 @dataclass(frozen=True)
 class Job:
-    """One training: its name, its run directory and its settings."""
+    """One training: its name, its run directory, its settings and the network that it defends."""
 
     name: str
     path: Path
     config: TrainConfig
+    network: Network
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.stats import t
 
 from workflow_rl.config import SearchConfig, TrainConfig, is_incident
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.checks import derive_seeds
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import Games
@@ -97,12 +98,13 @@ def finalists_to_json(chosen: Sequence[Finalist]) -> list[list[str]]:
     return [[",".join(one.order), *one.pair] for one in chosen]
 
 
-def finalists_in(events: Sequence[dict[str, Any]]) -> list[Finalist]:
+def finalists_in(events: Sequence[dict[str, Any]], network: Network) -> list[Finalist]:
     """The choice in a run's log, if there is one."""
     for event in events:
         if event.get("kind") == FINALISTS:
             try:
-                return [Finalist(Workflow.parse(order).order, tuple(pair)) for order, *pair in event["finalists"]]
+                chosen = [(Workflow.parse(order, network), pair) for order, *pair in event["finalists"]]
+                return [Finalist(workflow.order, tuple(pair)) for workflow, pair in chosen]
             except DAMAGED:
                 return []
     return []

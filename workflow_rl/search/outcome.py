@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.config import SearchConfig, TrainConfig
+from workflow_rl.engine.network import Network
 from workflow_rl.envs.checks import derive_seeds
 from workflow_rl.errors import UserError
 from workflow_rl.runs import is_number
@@ -50,12 +51,12 @@ class WorkflowEvaluation:
     submitted: set[int] = field(default_factory=set)
 
     @classmethod
-    def from_json(cls, event: dict[str, Any]) -> WorkflowEvaluation:
+    def from_json(cls, event: dict[str, Any], network: Network) -> WorkflowEvaluation:
         """From the suggestion in the log; raises one of DAMAGED if it is not whole."""
         mean, sigma, bound = predicted = [event[name] for name in PREDICTED]
         if not (all(map(is_number, predicted)) or predicted == [None] * 3) or not isinstance(event["index"], int):
             raise ValueError("the number or the prediction of a suggestion is damaged")
-        suggestion = Suggestion(Workflow.parse(event["workflow"]).order, mean, sigma, bound, event["reason"])
+        suggestion = Suggestion(Workflow.parse(event["workflow"], network).order, mean, sigma, bound, event["reason"])
         return cls(event["index"], suggestion, event["visit"])
 
     @property

@@ -22,15 +22,16 @@ from typing import Any
 
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.compiled import source_digest
+from workflow_rl.engine.networks.copies import network_of
 from workflow_rl.errors import SimulatorError, UserError
-from workflow_rl.runs import write_atomically
+from workflow_rl.runs import NETWORK_FILE, write_atomically
 from workflow_rl.search.executor import Job
 from workflow_rl.search.worker_pool import held, progress_of, train_in, training_result
 from workflow_rl.training.events import UpdateEvent, WorkflowResult
 from workflow_rl.training.policy_file import file_of
 
 PROGRESS, CHECKPOINT, DONE, ERROR, FAILED = "progress", "checkpoint", "done", "error", "failed"  # kinds of messages
-SENT = ("config.json", "events.jsonl", "checkpoint.safetensors")
+SENT = ("config.json", NETWORK_FILE, "events.jsonl", "checkpoint.safetensors")
 CHECKPOINT_FILES = ("events.jsonl", "checkpoint.safetensors")  # in this sequence: later events are repeated
 RESULT_FILES = ("events.jsonl", "progress.csv", "policy.safetensors", "result.json")  # the result last
 
@@ -41,7 +42,7 @@ Message = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Parcel:
-    """A training as it is sent: its name, settings, files of its run so far, and the policy to start from.
+    """A training as it is sent: its name, settings, files of its run so far (with its network), and the first policy.
 
     ``progress_seconds`` and ``checkpoint_seconds`` are the intervals of its messages, ``digest`` is that of the source.
     """
@@ -57,7 +58,7 @@ class Parcel:
 
 def pack(job: Job, progress_seconds: float, checkpoint_seconds: float) -> Parcel | None:
     """Prepares the job's run directory, new or as it was left; None if the training is already done."""
-    held(job.path, job.config).close()
+    held(job.path, job.config, job.network).close()
     if training_result(job.path) is not None:
         return None
     start = file_of(Path(job.config.warm_start)) if _starts_from_file(job.config) else None
@@ -114,7 +115,7 @@ def _train(parcel: Parcel, folder: Path, outbox: SimpleQueue[Message]) -> None:
         if parcel.start is not None:
             (folder / "start.safetensors").write_bytes(parcel.start)
             config = replace(config, warm_start=str(folder / "start.safetensors"))
-        train_in(run, config, say)
+        train_in(run, config, network_of(run), say)
         outbox.put((DONE, _read(run, RESULT_FILES)))
     except SimulatorError as error:  # as if this process had died: another one continues from the checkpoint
         outbox.put((FAILED, str(error)))

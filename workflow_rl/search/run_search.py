@@ -11,8 +11,9 @@ from typing import Any
 from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network, copy_of
 from workflow_rl.errors import UserError
-from workflow_rl.presets import make_search_config
+from workflow_rl.presets import make_search_config, task_of
 from workflow_rl.runs import Run, new_run_directory, read_result, read_search_config
 from workflow_rl.search.events import Say
 from workflow_rl.search.executor import Executor
@@ -40,7 +41,8 @@ class ParallelWorkflowRLTrainer:
         jobs: number of trainings at once; default: one per core.
         run_dir: directory of the run; default: a new one under runs/.
         preset: name of a preset.
-        settings: any other setting of ``workflow-rl search``.
+        settings: any other setting of ``workflow-rl search``, also ``network``: a network, the path of its file or the
+            name of a bundled one.
     """
 
     def __init__(
@@ -65,10 +67,11 @@ class ParallelWorkflowRLTrainer:
         given = {name: value for name, value in named.items() if value is not None}
         for name in given.keys() & settings.keys():
             raise UserError(f"{name} is given twice.")
-        self.config = make_search_config(preset, **given, **settings)
+        self.network = network = as_network(settings.pop("network", CAGE2))
+        values = task_of(preset, given | settings, network.red_agents, network.editions)
+        self.config = make_search_config(preset, **values)
         self._by_room = "in_flight" not in settings
         self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
-        self.network = as_network(CAGE2)
         _check(self.config, self.network)
 
     def run_workflow_search(self, say: Say = lambda _: None, executor: Executor | None = None) -> SearchResult:
@@ -99,17 +102,19 @@ def new_search(
     with _closing(trainers):
         _check(config, network)
         _check_room(trainers)
-        return _finish(Run.create(path or new_run_directory("search"), config), trainers, say, network)
+        run = Run.create(path or new_run_directory("search"), config, copy_of(network))
+        return _finish(run, trainers, say, network)
 
 
-def resume_search(path: Path, trainers: Executor | int, say: Say, network: Network) -> SearchResult:
-    """Continues an interrupted search and returns its result."""
+def resume_search(path: Path, trainers: Executor | int, say: Say, network: AnyNetwork | None = None) -> SearchResult:
+    """Continues an interrupted search on its own network and returns its result; refuses another ``network``."""
     with _closing(trainers):
         read_search_config(path)  # a search at all?
         if read_result(path) is not None:
             raise UserError(f"{path} is finished; there is nothing to resume.")
+        own = chosen_network(path, network)
         _check_room(trainers)
-        return _finish(Run.open_search(path), trainers, say, network)
+        return _finish(Run.open_search(path), trainers, say, own)
 
 
 @contextmanager
@@ -123,9 +128,7 @@ def _closing(trainers: Executor | int) -> Iterator[None]:
 
 
 def _check(config: SearchConfig, network: Network) -> None:
-    """Refuses impossible settings, and a network that the processes of the trainings would not know."""
-    if network != as_network(CAGE2):
-        raise UserError("a search trains on CAGE Challenge 2; to train on another network, use train_workflow.")
+    """Refuses impossible settings."""
     check_task(training_config(config, ",".join(network.unit_types), 0, 0), network)
 
 
@@ -136,7 +139,7 @@ def _check_room(trainers: Executor | int) -> None:
 
 def _finish(run: Run[SearchConfig], trainers: Executor | int, say: Say, network: Network) -> SearchResult:
     try:
-        return WorkflowSearch(run, _executor(run, trainers), say, network).go()
+        return WorkflowSearch(run, _executor(run, trainers), network, say).go()
     finally:
         run.close()
 

@@ -2,13 +2,14 @@
 
 A worker reads jobs as JSON lines from standard input and answers as JSON lines on standard output:
 
-    {"name": "0-0", "path": "runs/x/trainings/000-0", "config": {...}}    a job
-    {"progress": {"name": "0-0", "update": 5, ...}}                       now and then
-    {"done": {...}}                                                       the result, or
-    {"error": "one sentence"}                                             a mistake that the user can correct
+    {"name": "0-0", "path": "runs/x/trainings/000-0", "config": {...}, "network": "..."}    a job
+    {"progress": {"name": "0-0", "update": 5, ...}}                                         now and then
+    {"done": {...}}                                                                         the result, or
+    {"error": "one sentence"}                                                               a mistake of the user
 
-A finished job is answered from its directory; an interrupted one continues from its checkpoint. The worker ends with
-its parent, even in the middle of a training. A worker that dies is replaced, and its job starts again.
+The network travels as the content of its file. A finished job is answered from its directory; an interrupted one
+continues from its checkpoint. The worker ends with its parent, even in the middle of a training. A worker that dies is
+replaced, and its job starts again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from threading import Thread
 from typing import Any
 
 from workflow_rl.config import TrainConfig, config_from_json, config_to_json
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import parse_network
+from workflow_rl.engine.networks.copies import chosen_network, copy_of
 from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.errors import RunInUseError, SimulatorError, UserError
 from workflow_rl.runs import Run, read_result
@@ -50,22 +54,24 @@ def training_result(path: Path) -> WorkflowResult | None:
     return WorkflowResult(**{name: values[name] for name in RESULT_KEYS})
 
 
-def train_in(path: Path, config: TrainConfig, say: Callable[..., None] = lambda _: None) -> WorkflowResult:
+def train_in(
+    path: Path, config: TrainConfig, network: Network, say: Callable[..., None] = lambda _: None
+) -> WorkflowResult:
     """The result of a training in its run directory, trained now unless it is already there."""
-    run = held(path, config)
+    run = held(path, config, network)
     try:
-        return training_result(path) or train_workflow(config, run, say)
+        return training_result(path) or train_workflow(config, run, say, network=network)
     finally:
         run.close()
 
 
-def held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
+def held(path: Path, config: TrainConfig, network: Network) -> Run[TrainConfig]:
     """The training's directory, new or as it was left; waits for a dying process that still holds it."""
     give_up = time.monotonic() + PATIENCE
     while True:
         new = not (path / "config.json").exists()
         try:
-            run = Run.create(path, config) if new else Run.open(path)
+            run = Run.create(path, config, copy_of(network)) if new else Run.open(path)
             break
         except UserError as error:
             overtaken = new and (path / "config.json").exists()
@@ -75,6 +81,11 @@ def held(path: Path, config: TrainConfig) -> Run[TrainConfig]:
     if replace(run.config, warm_start=config.warm_start) != config:  # the directory of a warm start may have moved
         run.close()
         raise UserError(f"{path} holds a training with other settings.")
+    try:
+        chosen_network(path, network)
+    except UserError:
+        run.close()
+        raise
     return run
 
 
@@ -102,7 +113,8 @@ def main() -> None:
         job = json.loads(line)
         name = job["name"]
         try:
-            answer("done", asdict(train_in(Path(job["path"]), config_from_json(job["config"]), say)))
+            network = parse_network(job["network"].encode(), f"the network of training {name}")
+            answer("done", asdict(train_in(Path(job["path"]), config_from_json(job["config"]), network, say)))
         except SimulatorError as error:  # as if this process had died: another one continues from the checkpoint
             sys.exit(str(error))
         except UserError as error:
@@ -142,7 +154,9 @@ class _Worker:
         """Sends a job; if the process is dead, its listener reports that."""
         self.job = job
         assert self.process.stdin is not None
-        line = json.dumps({"name": job.name, "path": str(job.path), "config": config_to_json(job.config)})
+        text = copy_of(job.network).content.decode()
+        about = {"name": job.name, "path": str(job.path), "config": config_to_json(job.config), "network": text}
+        line = json.dumps(about)
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()

@@ -25,7 +25,6 @@ import torch
 
 from workflow_rl.config import SearchConfig
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Run
@@ -81,15 +80,14 @@ class WorkflowSearch:
     Args:
         run: the directory, new or of an interrupted search.
         executor: where to train; closed at the end.
-        say: called with every event.
         network: the hosts and subnets to defend.
+        say: called with every event.
     """
 
     def __init__(
-        self, run: Run[SearchConfig], executor: Executor, say: events.Say = lambda _: None,
-        network: Network | Path | str = CAGE2,
-    ) -> None:  # fmt: skip
-        self.network = as_network(network)
+        self, run: Run[SearchConfig], executor: Executor, network: Network, say: events.Say = lambda _: None
+    ) -> None:
+        self.network = network
         self.run, self.config, self.executor, self.say = run, run.config, executor, say
         config = self.config
         types, seed = self.network.unit_types, config.train.seed
@@ -147,7 +145,7 @@ class WorkflowSearch:
         try:
             for event in log:
                 if event["kind"] == SUGGESTION:
-                    self._add(WorkflowEvaluation.from_json(event))
+                    self._add(WorkflowEvaluation.from_json(event, self.network))
                 elif event["kind"] == EVALUATION:
                     done.append(event["index"])
                 elif event["kind"] == OVERTAKEN:
@@ -190,13 +188,13 @@ class WorkflowSearch:
         names = [f"base {replicate}" for replicate in range(self.config.replicates)]
         for replicate, name in enumerate(names):
             config = base_config(training_config(self.config, "", 0, replicate))
-            self.executor.submit(Job(name, self._base_path(replicate), config))
+            self.executor.submit(Job(name, self._base_path(replicate), config, self.network))
         return self._wait_for(names)
 
     def _finish(self, posterior: Posterior) -> list[Finished]:
         """Trains the finalists to the end."""
         config, start = self.config, final_start(self.config)
-        chosen = finalists_in(self.run.events())
+        chosen = finalists_in(self.run.events(), self.network)
         if not chosen:
             taken = taken_types(Games.of(config.train, self.network))
             chosen = choose_finalists(posterior, config.train.compliance_threshold, config.finalists, taken)
@@ -209,7 +207,8 @@ class WorkflowSearch:
                 for replicate, name in enumerate(names[k, length]):
                     base = str(self._base_path(replicate)) if start == "general" else start
                     settings = final_config(config, finalist.order, replicate, length, base)
-                    self.executor.submit(Job(name, final_path(self.run.path, k, replicate, length), settings))
+                    path = final_path(self.run.path, k, replicate, length)
+                    self.executor.submit(Job(name, path, settings, self.network))
         return [
             Finished(finalist, {length: self._wait_for(names[k, length]) for length in LENGTHS})
             for k, finalist in enumerate(chosen)
@@ -321,7 +320,7 @@ class WorkflowSearch:
             start = str(self._base_path(replicate)) if self.config.train.warm_start == "general" else ""
             config = training_config(self.config, evaluation.workflow, evaluation.visit, replicate, start)
             path = training_path(self.run.path, evaluation.index, replicate)
-            self.executor.submit(Job(f"{evaluation.index}-{replicate}", path, config))
+            self.executor.submit(Job(f"{evaluation.index}-{replicate}", path, config, self.network))
             evaluation.submitted.add(replicate)
 
     def _conclude(self, evaluation: WorkflowEvaluation) -> None:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import torch
 
 from workflow_rl.config import TrainConfig
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.checks import positive_int
 from workflow_rl.envs.cyborg_sim import load_cyborg
 from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.studies.bench import Machine, Say, machine
-from workflow_rl.training.trainer import MAIN, Training
+from workflow_rl.training.trainer import Training
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _config(red: str, backend: str, n_envs: int) -> TrainConfig:
 
 def _rate(config: TrainConfig, updates: int) -> float:
     """Transitions per second after a first update, which compiles."""
-    with closing(Training(config, MAIN, None)) as training:
+    with closing(Training(config, as_network(CAGE2))) as training:
         training.step()
         start = time.perf_counter()
         for _ in range(updates):

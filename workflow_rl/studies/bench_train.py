@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from workflow_rl.config import TrainConfig
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.studies.bench import Machine, Say, machine
 from workflow_rl.training.collectors import PlainCollector
 from workflow_rl.training.rollout import sample_actions
-from workflow_rl.training.trainer import MAIN, Training
+from workflow_rl.training.trainer import Training
 
 RED_AGENTS = ("bline", "meander")
 
@@ -97,7 +98,7 @@ def _config(red: str, path: str) -> TrainConfig:
 
 def fast_rate(red: str, updates: int) -> tuple[float, dict[str, float]]:
     """Transitions per second of the fast path from scratch, and the seconds per update of its phases."""
-    training = Training(_config(red, "fast"), MAIN, None)
+    training = Training(_config(red, "fast"), as_network(CAGE2))
     start = time.perf_counter()
     events = [training.step() for _ in range(updates)]
     elapsed = time.perf_counter() - start
@@ -108,7 +109,7 @@ def fast_rate(red: str, updates: int) -> tuple[float, dict[str, float]]:
 
 def plain_rates(updates: int) -> tuple[float, float]:
     """Transitions per second of the plain path and of its neural net alone, without environments, measured in turns."""
-    training = Training(_config("bline", "plain"), MAIN, None)
+    training = Training(_config("bline", "plain"), as_network(CAGE2))
     collector = training.collector
     assert isinstance(collector, PlainCollector)
     training.step()

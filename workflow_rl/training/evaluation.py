@@ -12,7 +12,6 @@ import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
 from workflow_rl.envs.env import NATIVE, Backend, make_envs
@@ -212,7 +211,9 @@ def evaluate_policy_file(
     table: Json = about | table_of(returns) | ({"obedience": obedience} if workflows else {})
     if len(workflows) == 1:
         table["limits"] = {
-            red: {n: limit_of(str(workflows[0]), red, games.edition, games.takeover, int(n)) for n in cells}
+            red: {
+                n: limit_of(str(workflows[0]), red, games.edition, games.takeover, int(n), games.network) for n in cells
+            }
             for red, cells in table["cells"].items()
         }
     return table
@@ -227,14 +228,14 @@ def challenge_games(
     return FreshGames(games, n_episodes, Stream(seed, (21,)), greedy)
 
 
-def policy_of(path: Path, workflow: str, edition: str = "", network: Network | Path | str = CAGE2) -> Policy:
+def policy_of(path: Path, workflow: str, network: Network, edition: str = "") -> Policy:
     """The trained policy of a file or run as a function of packed observations, or of memories if it needs them.
 
     Args:
         path: the policy file or run directory.
         workflow: the workflow that a universal policy is conditioned on.
-        edition: the required edition; empty accepts any.
         network: the network that the policy defends.
+        edition: the required edition; empty accepts any.
     """
     policy = load_policy(path, network)
     if edition:

@@ -6,6 +6,8 @@ import json
 from functools import cache
 from pathlib import Path
 
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.runs import Json
 
 LIMITS = Path(__file__).parent / "limits.json"
@@ -18,12 +20,16 @@ def _bundled() -> Json:
     return found
 
 
-def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length: int) -> float | None:
+def limit_of(workflow: str, red_agent: str, edition: str, takeover: str, length: int, network: Network) -> float | None:
     """The best return of a defender that sees the true state and follows the workflow; None if it is unknown.
 
-    >>> limit_of("op_server,enterprise,user,defender,op_host", "bline", "current", "30", 100)
+    The limits are those of CAGE Challenge 2 and of no other network.
+
+    >>> limit_of("op_server,enterprise,user,defender,op_host", "bline", "current", "30", 100, as_network(CAGE2))
     -21.2395
     """
+    if network.digest != as_network(CAGE2).digest:
+        return None
     orders = _bundled().get(edition, {}).get(takeover)
     if not workflow or red_agent != "bline" or orders is None:
         return None

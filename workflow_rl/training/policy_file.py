@@ -10,6 +10,7 @@ import torch
 
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork, in_words, network_beside
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json, read_tensors, write_tensors
@@ -48,7 +49,10 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], Json]:
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
     guard = policy.net.guard
     guarded = {"guard": {"suspect": suspect_bits(guard), "fixed": guard.fixed.tolist()} if guard else None}
-    return arrays, {"format": FORMAT} | sizes | about | seen | guarded
+    network = as_network(policy.view.network)
+    defended = {"name": network.name, "digest": network.digest, "n_observed": network.n_bits}
+    defended["unit_types"] = list(network.unit_types)
+    return arrays, {"format": FORMAT} | sizes | about | seen | guarded | {"network": defended}
 
 
 def file_of(path: Path) -> Path:
@@ -60,10 +64,15 @@ def file_of(path: Path) -> Path:
     return path / "policy.safetensors"
 
 
-def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile:
-    """Reads the policy of a file or run directory and checks that it fits the network."""
-    network = as_network(network)
+def load_policy(path: Path, network: AnyNetwork | None = None) -> PolicyFile:
+    """Reads the policy of a file or run directory and checks that it was trained on the network.
+
+    Args:
+        path: the file, or a run.
+        network: the network to defend; default: that of the run or of the copy beside the file, else CAGE Challenge 2.
+    """
     path = file_of(path)
+    network = as_network(network) if network is not None else network_beside(path) or as_network(CAGE2)
     arrays, meta = read_tensors(path)
     known = isinstance(meta, dict) and meta.get("format") in (FORMAT, FORMER)
     if not known or not all(name in meta for name in (*SIZES, *_ABOUT)):
@@ -73,6 +82,7 @@ def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile
             f"{path}: trained for a workflow by an earlier version, where fixes that repaired nothing counted as "
             "compliance; train it again."
         )
+    _check_network(path, meta, network)
     sizes = {name: meta[name] for name in SIZES}
     if not all(isinstance(size, int) and 0 <= size <= 4096 for size in sizes.values()):
         raise UserError(f"{path}: damaged, impossible sizes {sizes}.")
@@ -101,6 +111,17 @@ def load_policy(path: Path, network: Network | Path | str = CAGE2) -> PolicyFile
     if (net.n_code > 0) != (about["universal"] or about["workflow"] != ""):
         raise UserError(f"{path}: damaged, its inputs and its workflow do not fit.")
     return PolicyFile(net, **about, view=view)
+
+
+def _check_network(path: Path, meta: Json, network: Network) -> None:
+    """Rejects a policy of another network; older files, which name none, are of CAGE Challenge 2."""
+    cage2 = as_network(CAGE2)
+    own = meta.get("network", {"name": cage2.name, "digest": cage2.digest})
+    if not isinstance(own, dict) or not all(isinstance(own.get(name), str) for name in ("name", "digest")):
+        raise UserError(f"{path}: damaged, its network is {own!r}.")
+    if own["digest"] != network.digest:
+        trained = f"network {own['name']!r} ({own['digest']})"
+        raise UserError(f"{path}: the policy was trained on {trained}, not on {in_words(network)}.")
 
 
 def _check_about(path: Path, about: Json, network: Network) -> None:

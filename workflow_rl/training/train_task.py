@@ -9,18 +9,16 @@ import torch
 
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.checks import parse_red_agents
 from workflow_rl.envs.env import Backend, check_backend
-from workflow_rl.envs.views import View
+from workflow_rl.envs.views import View, check_seen
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.training.collectors import workflows_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy
 
 
-def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> None:
+def check_task(config: TrainConfig, network: Network) -> None:
     """Rejects an invalid workflow, opponent, edition, warm start, or combination of settings."""
-    network = as_network(network)
     kinds = {"red agents": parse_red_agents(config.red_agent, network), "takeovers": parse_takeover(config.takeover)}
     for name in ("n_envs", "n_eval_episodes"):
         for kind, entries in kinds.items():
@@ -30,6 +28,7 @@ def check_task(config: TrainConfig, network: Network | Path | str = CAGE2) -> No
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
         raise UserError("give either one workflow or --universal, not both.")
+    check_seen(network, View(config.view, config.actions, network))
     n_workflows = len(workflows_of(config, network))
     if config.n_envs < n_workflows:
         raise UserError(f"n_envs {config.n_envs} is too small for {n_workflows} workflows; each needs an environment.")

@@ -14,7 +14,7 @@ import torch
 
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network
 from workflow_rl.envs.env import Backend, make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import SimulatorError, UserError
@@ -53,10 +53,10 @@ class Training:
     """One phase of a training: a collector, a learner, and the counters of the stop rules."""
 
     def __init__(
-        self, config: TrainConfig, phase: str = MAIN, net: OrderConditionedActorCritic | None = None,
-        teacher: Teacher | None = None, network: Network | Path | str = CAGE2,
+        self, config: TrainConfig, network: Network, phase: str = MAIN, net: OrderConditionedActorCritic | None = None,
+        teacher: Teacher | None = None,
     ) -> None:  # fmt: skip
-        self.config, self.phase, self.teacher, self.network = config, phase, teacher, as_network(network)
+        self.config, self.phase, self.teacher, self.network = config, phase, teacher, network
         self.workflows = workflows_of(config, self.network)
         self.ppo = ParallelOrderConditionedPPO(config, workflow_codes(self.workflows), net, self.network)
         self.collector = self._collector()
@@ -197,7 +197,7 @@ def _mean(values: np.ndarray) -> float | None:
 def train_workflow(
     config: TrainConfig, run: Run[TrainConfig] | None = None, say: Say = lambda _: None,
     note: Callable[[str], None] = lambda _: None, teacher: MakeTeacher | None = None,
-    network: Network | Path | str = CAGE2,
+    network: AnyNetwork | None = None,
 ) -> WorkflowResult:  # fmt: skip
     """Trains one policy until a stop rule fires, and evaluates it on fresh episodes.
 
@@ -207,15 +207,16 @@ def train_workflow(
         say: called with the event of each update.
         note: called with a message before other long work.
         teacher: makes the teacher for settings that imitate one; see :mod:`workflow_rl.defenders.imitation`.
-        network: the network to defend.
+        network: the network to defend; default: that of the run, else CAGE Challenge 2.
     """
+    defended = chosen_network(run.path if run else None, network)
     if config.imitate_updates and teacher is None:
         raise UserError("imitate_updates needs a teacher: train with `workflow-rl train`, or pass one.")
     torch.set_num_threads(1)
     with ExitStack() as stack:
         began = time.perf_counter()
         taught = teacher(config, run.path if run else None, note) if teacher and config.imitate_updates else None
-        start = _Start(config, run, taught, as_network(network))
+        start = _Start(config, run, taught, defended)
         training, reason, earlier = _train(start, say, stack)
         seconds = earlier + time.perf_counter() - began
         if config.backend != "native":
@@ -237,7 +238,7 @@ class _Start:
         config = self.config if phase == MAIN else base_config(self.config)
         if net is not None:
             net = net.widened(workflow_codes(workflows_of(self.config, self.network)).shape[1])
-        return Training(config, phase, net, self.teacher, self.network)
+        return Training(config, self.network, phase, net, self.teacher)
 
     def resumed(self) -> Training:
         """The training at the run's checkpoint, or at its beginning."""
@@ -309,7 +310,9 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
         worst_compliance=worst.compliance if conditioned else None, worst_kept=worst.kept if conditioned else None,
         red_agent=config.red_agent, edition=config.edition, seed=config.seed, backend=config.backend,
         takeover=config.takeover,
-        limit=limit_of(config.workflow, config.red_agent, config.edition, config.takeover, config.max_steps),
+        limit=limit_of(
+            config.workflow, config.red_agent, config.edition, config.takeover, config.max_steps, training.network
+        ),
     )  # fmt: skip
     if run:
         about = PolicyFile(
