@@ -120,6 +120,10 @@ def _processes(entries: dict[str, Part], system: str) -> tuple[list[tuple[Servic
         process = part.table(_OF_PROCESS, ("Process Name",))
         name = process["Process Name"].text()
         pid = process["PID"].number(1, 2**15 - 1) if "PID" in process else 0
+        if "PPID" in process:
+            process["PPID"].number(0, 2**15 - 1)
+        if "Path" in process:
+            process["Path"].text()
         connections = process["Connections"].entries() if "Connections" in process else []
         if expected and (pid == expected or name == SERVICE):
             if pid != expected or name != SERVICE or connections or found:
@@ -198,17 +202,20 @@ def _properties(part: Part | None) -> list[str] | str:
 
 
 def _guessable(part: Part) -> str:
+    """The first account whose password can be guessed; CybORG's red tries no other."""
+    found = ""
     for user in part.entries():
         entries = user.table(_OF_USER, ("Username",))
+        name = entries["Username"].text()
+        for group in entries["Groups"].entries() if "Groups" in entries else []:
+            group.table(("GID", "Group Name"))
         guessed = entries.get("Bruteforceable", Part(False, part.file))
         if type(guessed.value) is not bool:
             guessed.refuse(f"must be true or false, not {shown(guessed.value)}")
-        if guessed.value:
-            name = entries["Username"].text()
-            if name in PRIVILEGED.values():
-                user.refuse(f"lets red guess the password of {name}, which cannot be represented")
-            return name
-    return ""
+        if guessed.value and not found and name in PRIVILEGED.values():
+            user.refuse(f"lets red guess the password of {name}, which cannot be represented")
+        found = found or (name if guessed.value else "")
+    return found
 
 
 def _info(name: str, part: Part | None, hosts: Part, runs_service: bool) -> tuple[bool, tuple[str, ...]]:
