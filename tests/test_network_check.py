@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network, bundled, examine_file, load_network, network_path
+from workflow_rl.engine.network_file import (
+    CAGE2,
+    Mistake,
+    as_network,
+    bundled,
+    examine,
+    examine_file,
+    load_network,
+    network_path,
+)
 from workflow_rl.engine.networks.generate import generate
 from workflow_rl.engine.networks.lines import line_of, lines_of
-from workflow_rl.engine.networks.mistakes import Mistake, examine
 from workflow_rl.engine.networks.text import network_text
 from workflow_rl.errors import NetworkError, UserError
 

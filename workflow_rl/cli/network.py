@@ -12,7 +12,7 @@ from workflow_rl.errors import MissingExtraError, UserError
 
 if TYPE_CHECKING:
     from workflow_rl.engine.network import Network
-    from workflow_rl.engine.networks.mistakes import Examination
+    from workflow_rl.engine.network_file import Examination
 
 network_app = typer.Typer(
     help="Your own networks: check, draw, generate them; exchange them with CybORG.", no_args_is_help=True
@@ -112,7 +112,7 @@ def export_command(
 
     check_choice("simulator", to, ["cyborg"])
     exported = as_network(network)
-    problems = cyborg_problems(exported)
+    problems = cyborg_problems(exported, as_network("cage2"))
     if problems:
         more = f" ({len(problems) - 1} more: {'; '.join(problems[1:])})" if problems[1:] else ""
         raise UserError(f"genuine CybORG cannot play {exported.name}: {problems[0].rstrip('.')}{more}.")

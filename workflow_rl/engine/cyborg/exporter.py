@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 
-from workflow_rl.engine.cyborg.problems import cyborg_problems
 from workflow_rl.engine.cyborg.rules import (
     CLOSED,
     LEVELS,
@@ -20,7 +19,6 @@ from workflow_rl.engine.cyborg.rules import (
     takeable,
 )
 from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
-from workflow_rl.errors import UserError
 
 # How CybORG describes the processes of our types of service.
 _PROCESSES: dict[str, dict[str, Any]] = {
@@ -57,8 +55,6 @@ def cyborg_scenario(network: Network) -> Yaml:
     Raises:
         UserError: genuine CybORG cannot play the network.
     """
-    for problem in cyborg_problems(network, ()):
-        raise UserError(f"genuine CybORG cannot play the network {network.name}: {problem}.")
     names = cyborg_names(network)
     return {
         "Agents": {"Blue": _blue(network, names), "Green": _green(network, names), "Red": _red(network, names)},

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
-from workflow_rl.engine.cyborg.rules import LEVELS, PRIVILEGED, SERVICE, TYPES, cage2, process_type
+from workflow_rl.engine.cyborg.rules import LEVELS, PRIVILEGED, SERVICE, TYPES, process_type
 from workflow_rl.engine.cyborg.scenario_yaml import Part, read_yaml, shown
 from workflow_rl.engine.network import Host, Service
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.check import NAME
 
 _OF_IMAGE = ("Processes", "System info", "User Info", "Services")
@@ -173,7 +174,7 @@ def _service(part: Part, process: dict[str, Part], ports: tuple[int, ...], syste
         if given is None:
             process["Process Type"].refuse(f"is {process['Process Type'].value!r}; known: {', '.join(TYPES)}")
         kind = given
-    weak = bool(kind) and any(exploit.type == kind and exploit.port in ports for exploit in cage2().exploits)
+    weak = bool(kind) and any(exploit.type == kind and exploit.port in ports for exploit in as_network(CAGE2).exploits)
     reason = _not_exploitable(kind, process, system, account)
     if weak and reason:
         part.refuse(f"is of type {kind} but {reason}, which cannot be represented")
