@@ -15,7 +15,6 @@ from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import AnyNetwork, in_words
 from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
-from workflow_rl.envs.backends import make_envs
 from workflow_rl.envs.blue import (
     REMEMBERED,
     Cell,
@@ -29,6 +28,7 @@ from workflow_rl.envs.blue import (
 )
 from workflow_rl.envs.checks import check_seed, parse_red_agents
 from workflow_rl.envs.cyborg_sim import NATIVE, Backend
+from workflow_rl.envs.env import make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import check_seen, with_view

@@ -1,28 +1,15 @@
-"""Environments of either backend, and as the design documents know them."""
+"""The environments as the design documents know them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from workflow_rl.envs.cyborg_sim import Backend, check_backend
-from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.cyborg_sim import Backend
+from workflow_rl.envs.env import make_envs
 from workflow_rl.envs.takeover import Infos
-
-if TYPE_CHECKING:
-    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-
-
-def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv | CyborgVectorEnv:
-    """Environments of a backend; options as for :class:`CageVectorEnv`."""
-    check_backend(backend)
-    if backend.name == "native":
-        return CageVectorEnv(num_envs, **options)
-    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-
-    return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)
 
 
 class ParallelEnvWrapper:

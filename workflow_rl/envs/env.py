@@ -15,8 +15,12 @@ from gymnasium.vector.utils import batch_space
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.envs.checks import OPTIONS, check_actions, check_reset_mask, check_seed, check_single_action, seeds_of
+from workflow_rl.envs.cyborg_sim import Backend, check_backend
 from workflow_rl.envs.game import Game
 from workflow_rl.envs.takeover import Infos
+
+if TYPE_CHECKING:
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 
 if TYPE_CHECKING:
     pass
@@ -262,3 +266,13 @@ def _spaces(game: Game) -> tuple[Any, Any]:
 
 def _first(infos: Infos) -> Infos:
     return {key: value[0] for key, value in infos.items()}
+
+
+def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv | CyborgVectorEnv:
+    """Environments of a backend; options as for :class:`CageVectorEnv`."""
+    check_backend(backend)
+    if backend.name == "native":
+        return CageVectorEnv(num_envs, **options)
+    from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
+
+    return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)

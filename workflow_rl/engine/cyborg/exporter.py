@@ -6,8 +6,6 @@ from copy import deepcopy
 from math import log2
 from typing import Any
 
-import yaml
-
 from workflow_rl.engine.cyborg.rules import (
     CLOSED,
     LEVELS,
@@ -65,6 +63,8 @@ def cyborg_scenario(network: Network) -> Yaml:
 
 def scenario_text(network: Network) -> str:
     """The same as the text of a YAML file, with the images merged into the hosts."""
+    import yaml
+
     return str(yaml.safe_dump(cyborg_scenario(network), sort_keys=False, width=120))
 
 
