@@ -18,17 +18,26 @@ from workflow_rl.engine.observe import (
 )
 from workflow_rl.engine.state import (
     DECOY_ANSWERED,
+    DECOYS,
     FAILED,
     NO_OPTION,
     NOT_EXPLOITABLE,
     NOTHING_THERE,
+    SECOND_COPY,
     SESSION,
     SUCCEEDED,
     UNROUTABLE,
     State,
     sessions,
 )
-from workflow_rl.engine.tables import NO_SERVICE, REFUSES, YIELDS_LOGIN, YIELDS_PRIVILEGED, Tables
+from workflow_rl.engine.tables import (
+    NO_SERVICE,
+    REFUSES,
+    YIELDS_LOGIN,
+    YIELDS_PRIVILEGED,
+    YIELDS_PRIVILEGED_LOGIN,
+    Tables,
+)
 
 
 @compiled
@@ -48,10 +57,10 @@ def act_blue(s: State, t: Tables, action: int) -> bool:
 
     decoys = s.decoys[host]
     decoys = 0 if restored else decoys
-    taken = (t.genuine_ports[host] | t.decoy_ports[decoys]) & t.needs_free[action]
+    taken = (t.genuine_ports[host] | t.decoy_ports[decoys & DECOYS]) & t.needs_free[action]
     fitting = t.places[action] & t.decoys_for_os[host]
     placed = 0 if taken else fitting
-    s.decoys[host] = decoys | placed
+    s.decoys[host] = decoys | placed | (decoys & placed) << SECOND_COPY
 
     i, column = word_of(s, host), BELIEF_PRIVILEGED << place_of(s, host)
     forgotten = column if removed | restored else 0
@@ -130,8 +139,10 @@ def gain_session(s: State, t: Tables, host: int, outcome: int, port: int, chance
     """A new session; a login is never traced, a shell if it is detected."""
     here = 1 << host
     privileged_before = has(s.privileged, host)
-    if outcome == YIELDS_LOGIN:
-        if not privileged_before:
+    if outcome == YIELDS_LOGIN or outcome == YIELDS_PRIVILEGED_LOGIN:
+        if outcome == YIELDS_PRIVILEGED_LOGIN:
+            hold_privileged(s, here)
+        elif not privileged_before:
             s.traced &= ~here
             s.untraced |= here
         return records_on(host, t.records_accepted, port, 0)

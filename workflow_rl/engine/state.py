@@ -25,6 +25,9 @@ NO_EXPLOIT = -1
 # exploited, red knows no port of the host. NO_RESULT: red did something else.
 NO_RESULT, SESSION, DECOY_ANSWERED, NOTHING_THERE, UNROUTABLE, NOT_EXPLOITABLE, NO_OPTION = range(-1, 6)
 
+SECOND_COPY = 8  # where in a set of decoys those begin that stand there at least twice
+DECOYS, COPIES = (1 << SECOND_COPY) - 1, (1 << 2 * SECOND_COPY) - 1
+
 HOSTS_PER_WORD = 64 // BITS_PER_HOST  # of an observation
 
 
@@ -80,7 +83,7 @@ def state_dtype(room: Room = SMALL) -> np.dtype:
             # what blue saw last: bit 4 * host + k is bit k of the host's four (observe.py); 16 hosts a word
             ("observation", np.int64, room.words),
             ("step", np.int32),  # steps played in this episode
-            ("decoys", np.int16, room.hosts),  # set of decoys on each host
+            ("decoys", np.int16, room.hosts),  # set of decoys on each host; from SECOND_COPY on, of those placed again
             ("ports", room.of_ports, room.hosts),  # ports of each host that red remembers; empty: never scanned
             # sets of hosts: where red is privileged, has user sessions that Remove kills or does not kill (never
             # beside a privileged one), left a file, and what blue restored at any time in this episode

@@ -29,7 +29,7 @@ Tables: TypeAlias = Any
 """A record of :func:`tables_dtype`, as Numba sees it."""
 
 # What a host's service does to an exploit, what red does: plain integers for compiled code.
-NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
+NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES, YIELDS_PRIVILEGED_LOGIN = range(6)
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
 DRAWN, REVEALED_BY = -1, -9  # target of a line: minus the number of the draw, whose host is it or reveals it
 DRAW_RANGE = 1 << 32
@@ -212,7 +212,8 @@ def _fill_exploits(row: Any, network: Network) -> None:
 
 def _outcome(network: Network, by: str, guessable: str, account: str) -> int:
     if by == "guess":
-        return YIELDS_LOGIN if guessable else REFUSES
+        login = YIELDS_PRIVILEGED_LOGIN if guessable in network.accounts.privileged else YIELDS_LOGIN
+        return login if guessable else REFUSES
     return YIELDS_PRIVILEGED if account in network.accounts.privileged else YIELDS_USER
 
 
