@@ -364,7 +364,7 @@ class PlainGame:
         bits = [bit for name in names for bit in (*ACTIVITY_BITS[activity[name]], *COLUMN_BITS[self.column[name]])]
         level = [2 if self._privileged(name) else 1 if self.sessions[name] else 0 for name in names]
         placed = [as_set(self.codes.decoys.index(decoy) for decoy in self.decoys[name]) for name in names]
-        ports = np.zeros(len(names), self.codes.port_set)
+        ports: np.ndarray = np.zeros(len(names), self.codes.port_set)
         for name, known in self.red.ports.items():
             mask = as_set(self.codes.ports.index(port) for port in known)
             ports[names.index(name)] = mask | 1 << self.codes.scanned_bit

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchmarks.programs import ESCALATE, EXPLOIT, IMPACT, SCAN, SLEEP, SWEEP
 from workflow_rl.engine.network import ANY_HOST, DRAWN_USER, REVEALED, Program, ProgramLine
 
-Line = tuple[str, str, int, int] | tuple[str, str, int, int, dict[str, int | bool]]
+Line = tuple[Any, ...]
 USERS = ("User1", "User2", "User3", "User4")
 
 

@@ -30,7 +30,9 @@ def variant(n_hosts: int, seed: int) -> Network:
         hosts += [_drawn(network, name, KINDS[kind], generator) for name in own]
         if kind == "Op_Host":
             hosts.append(models["Op_Server0"])
-    aims = {name: (str(generator.choice(names["Enterprise"])),) for name in names["User"][1:]}
+    aims: dict[str, tuple[str, ...]] = {
+        name: (str(generator.choice(names["Enterprise"])),) for name in names["User"][1:]
+    }
     aims |= {"Enterprise2": ("Op_Server0",), "User0": ()}
     hosts = [replace(host, reveals=aims.get(host.name, host.reveals)) for host in hosts]
     hosts = [replace(host, os="windows", value=0.0) if host.name == "User0" else host for host in hosts]

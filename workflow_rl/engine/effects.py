@@ -139,10 +139,11 @@ def gain_session(s: State, t: Tables, host: int, outcome: int, port: int, chance
     """A new session; a login is never traced, a shell if it is detected."""
     here = 1 << host
     privileged_before = has(s.privileged, host)
-    if outcome == YIELDS_LOGIN or outcome == YIELDS_PRIVILEGED_LOGIN:
-        if outcome == YIELDS_PRIVILEGED_LOGIN:
-            hold_privileged(s, here)
-        elif not privileged_before:
+    if outcome == YIELDS_PRIVILEGED_LOGIN:
+        hold_privileged(s, here)
+        return records_on(host, t.records_accepted, port, 0)
+    if outcome == YIELDS_LOGIN:
+        if not privileged_before:
             s.traced &= ~here
             s.untraced |= here
         return records_on(host, t.records_accepted, port, 0)

@@ -130,7 +130,7 @@ class Recorder:
         name = type(action).__name__
         code = RED_ACTIONS.index(name) if name in RED_ACTIONS else len(RED_ACTIONS)
         success = controller.observation["Red"].data["success"]
-        move = {
+        move: Record = {
             "red_action": np.int8(code),
             "red_target": np.int8(self._target(action)),
             "red_success": np.uint8(1 if success == True else 0 if success == False else 2),  # noqa: E712 (an enum)
@@ -220,7 +220,7 @@ class Recorder:
 
     def _remembered_ports(self) -> np.ndarray:
         state = self.game.controller.state
-        masks = np.zeros(len(self.hosts), self.codes.port_set)
+        masks: np.ndarray = np.zeros(len(self.hosts), self.codes.port_set)
         for address, ports in state.sessions["Red"][0].ports.items():
             known = as_set(self.codes.ports.index(port) for port in ports)
             masks[self.hosts.index(state.ip_addresses[address])] = known | 1 << self.codes.scanned_bit
