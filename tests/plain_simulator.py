@@ -254,7 +254,8 @@ class PlainGame:
         self.red.names.add(host)
         if exploit.by == "guess":
             self._touch(host, [exploit.port] * self.network.records.guess_accepted)
-            self.sessions[host].append(Foothold(privileged=False))
+            account = self.hosts[host].guessable
+            self.sessions[host].append(Foothold(account in self.network.accounts.privileged))
             return -1
         self._touch(host, [exploit.port] * self.network.records.exploit)
         self.malware.add(host)

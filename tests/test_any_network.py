@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,13 @@ from tests.programs import NASTY
 from tests.variants import variant
 from workflow_rl import CyborgVectorEnv
 from workflow_rl.defenders.protocol import reference_policy
-from workflow_rl.engine.network import RED_ACTIONS, Network, Service
+from workflow_rl.engine.chance import ABSENT, Draw, force
+from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network, Service
+from workflow_rl.engine.observe import ACTIVITY_EXPLOIT, ACTIVITY_SCAN
+from workflow_rl.engine.state import allocate, room_for
+from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import NO_SERVICE, compile_tables
+from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.errors import TraceError
 from workflow_rl.fidelity.cyborg_recorder import Recorder
 from workflow_rl.fidelity.lockstep import LiveGames, LockstepResult, live_lockstep, record_games
@@ -93,17 +99,55 @@ def test_the_engine_keeps_step_with_genuine_cyborg_on_ten_generated_networks() -
     assert sum(one.mismatched_steps for one in played) == 0
 
 
+def changed(network: Network, name: str, **fields: Any) -> Network:
+    """The network with another host."""
+    hosts = tuple(replace(host, **fields) if host.name == name else host for host in network.hosts)
+    return replace(network, hosts=hosts)
+
+
 def test_the_first_of_two_services_on_a_port_answers(network: Network) -> None:
     """As in CybORG: a web service of SYSTEM before the one of an ordinary account makes HTTPRFI privileged at once."""
     place = network.host_names.index("Enterprise1")
-    host = network.hosts[place]
-    double = replace(host, services=(Service("w3wp.exe", "SYSTEM", (80,), "web"), *host.services), process_ids=())
-    changed = replace(network, hosts=(*network.hosts[:place], double, *network.hosts[place + 1 :]))
-    found = lockstep(changed, ("meander",), 6)
+    services = (Service("w3wp.exe", "SYSTEM", (80,), "web"), *network.hosts[place].services)
+    double = changed(network, "Enterprise1", services=services, process_ids=())
+    found = lockstep(double, ("meander",), 6)
     assert found.mismatched_steps == 0, found.first_mismatch
     rfi = [exploit.name for exploit in network.exploits].index("HTTPRFI")
-    outcomes = [compile_tables(one)[0]["outcome"][place, rfi] for one in (network, changed)]
+    outcomes = [compile_tables(one)[0]["outcome"][place, rfi] for one in (network, double)]
     assert outcomes[0] != outcomes[1]
+
+
+def test_a_guessed_password_of_a_privileged_account_is_privileged_at_once_and_leaves_no_file(network: Network) -> None:
+    guessed = changed(network, "Enterprise0", guessable="root")
+    found = lockstep(guessed, ("meander",), 3)
+    assert found.mismatched_steps == 0, found.first_mismatch
+    trace, place = recorded(guessed, "meander", 2), network.host_names.index("Enterprise0")
+    assert (trace["priv"][..., place] == 2).any()
+    assert not (trace["malware"] >> place & 1).any()
+
+
+def test_two_copies_of_a_decoy_make_a_scan_of_a_host_with_one_port_look_like_an_exploit(network: Network) -> None:
+    """Vsftpd opens port 80 and checks another: with the web service there are three sockets on one port."""
+    web = (Service("apache2", "www-data", (80,), "web"),)
+    alone = changed(network, "User3", services=web, process_ids=())
+    decoy = alone.action_index("DecoyVsftpd", "User3")
+
+    def stack(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        return np.where(generator.random(len(packed)) < 0.15, decoy, 0)
+
+    found = live_lockstep(LiveGames(12, ("bline", "meander")), {"stack": stack}, alone)
+    assert found.mismatched_steps == 0, found.first_mismatch
+    tables = compile_tables(alone)
+    states = allocate(1, room_for(alone))
+    reset_envs(states, tables, takeover_rows(0, 1), np.ones(1, bool), np.zeros(1, np.uint64), True)
+    states["green_acts"] = 1
+    scan = np.full((1, len(Draw)), force(ABSENT))
+    scan[0, Draw.GREEN] = force(network.host_names.index("User3"))
+    seen = []
+    for action in (0, decoy, 0, decoy, 0):  # green scans the host in each step
+        step_envs_with(states, tables, np.array([action]), scan, np.zeros(1))
+        seen.append(int(states["observation"][0, 0]) >> BITS_PER_HOST * network.host_names.index("User3") & 3)
+    assert seen == [ACTIVITY_SCAN, ACTIVITY_EXPLOIT, ACTIVITY_SCAN, ACTIVITY_EXPLOIT, ACTIVITY_EXPLOIT]
 
 
 def test_a_live_recording_knows_its_network(network: Network) -> None:
@@ -163,14 +207,19 @@ def wrong_decoy_port(network: Network, tables: np.ndarray, recordings: Recording
     return "meander"
 
 
+def first_line(network: Network, tables: np.ndarray) -> int:
+    """The first line of the program ``own``, which follows the line on which every program waits for its first step."""
+    return int(tables[0]["line_success"][tables[0]["first_line"][network.red_number("own")]])
+
+
 def wrong_line(network: Network, tables: np.ndarray, _: Recordings) -> str:
-    first = int(tables[0]["first_line"][network.red_number("own")])
+    first = first_line(network, tables)
     tables[0]["line_success"][first + 1] = first
     return "own"
 
 
 def wrong_candidates(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
-    first = int(tables[0]["first_line"][network.red_number("own")])
+    first = first_line(network, tables)
     rows = np.flatnonzero(tables[0]["line_known"][first : first + 32]) + first
     assert len(rows) > 0
     assert (recordings["own"][CANDIDATES] != 0).any()

@@ -72,6 +72,7 @@ ELSEWHERE = {
     "python -m benchmarks pictures": "writes the pictures; tests/test_report.py makes the figures anew and compares",
     "python -m benchmarks report": "a search of 40 evaluations; tests/test_report_browser.py opens reports",
     "python -m benchmarks mutations ../shared/cage2-oracle": "minutes; tests/test_replay.py runs chosen mutants",
+    "python -m benchmarks networks 200": "many minutes; tests/test_any_network.py plays ten of them",
 }
 NEEDS_SHARED = "../shared"
 

@@ -87,7 +87,7 @@ def test_new_writes_the_network_of_its_seed_and_never_overwrites(tmp_path: Path)
         (["check", "x" * 1_000 + ".toml"], "(File name too long)"),
         (["check", "/tmp"], "/tmp: cannot read the network file (Is a directory)."),
         (["check", "<script>alert(1)</script>"], "no network '<script>alert(1)</script>'"),
-        (["check", "../../etc/passwd"], "no network '../../etc/passwd'"),
+        (["check", "../../etc/nothing"], "no network '../../etc/nothing'"),
         (["check", "README.md"], "README.md, line 3: not valid TOML: "),
         (["check", "/bin/ls"], "/bin/ls: not a text file in UTF-8"),
         (["check", "a\x1b[31m\nb"], "no network 'a\\x1b[31m\\nb'"),

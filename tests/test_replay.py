@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,14 @@ def test_a_step_beyond_the_recorded_length_of_an_episode_is_not_compared(
     reward[0, 50:], n_steps[0] = -99.0, 50
     result = replay(Trace("short", trace.arrays | {"reward": reward, "n_steps": n_steps}), network)
     assert (result.steps, result.mismatched_steps) == (50, 0)
+
+
+def test_a_recording_is_refused_by_a_network_without_its_red_agents(
+    network: Network, samples: dict[str, Trace]
+) -> None:
+    renamed = replace(network, red=replace(network.red, programs={"straight": network.red.programs["bline"]}))
+    with pytest.raises(TraceError, match="cannot be replayed in network 'cage2'"):
+        replay(samples["current"], renamed)
 
 
 def test_the_first_mismatch_names_episode_step_and_values(network: Network, samples: dict[str, Trace]) -> None:

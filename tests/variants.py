@@ -61,6 +61,7 @@ def finished(
     made = replace(
         network,
         name=name,
+        unit_types=tuple(kind for kind in network.unit_types if any(host.unit_type == kind for host in hosts)),
         hosts=hosts,
         subnets=subnets,
         accounts=replace(network.accounts, privileged=privileged),
@@ -82,7 +83,11 @@ def _drawn(network: Network, name: str, unit_type: str, generator: np.random.Gen
             if host.os == model.os and generator.random() < 0.15 and not taken & set(service.ports):
                 services.append(service)
                 taken |= set(service.ports)
-    guessable = model.guessable if generator.random() < 0.8 else ""
+    if (
+        model.os == "linux" and generator.random() < 0.15
+    ):  # where copies of a decoy can make a scan look like an exploit
+        services = [service for host in network.hosts for service in host.services if service.ports == (80,)][:1]
+    guessable = model.guessable if generator.random() < 0.8 else "root" if model.os == "linux" else ""
     value, ids = float(generator.choice(VALUES)), tuple(range(1100, 1100 + len(services)))
     order = generator.permutation(len(services))
     return Host(name, unit_type, model.os, value, tuple(services[i] for i in order), guessable, (), ids)

@@ -25,6 +25,8 @@ ANY_HOST, DRAWN_USER, REVEALED = "any", "$user", "$enterprise"  # targets of a p
 OPTION_PORTS = 12  # the most ports that decide which exploits red has
 BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believes
 
+SECOND_COPY = 8  # where in a set of decoys those begin that stand on a host at least twice
+DECOYS, COPIES = (1 << SECOND_COPY) - 1, (1 << 2 * SECOND_COPY) - 1
 HOSTS_PER_WORD = 64 // BITS_PER_HOST  # of an observation
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from workflow_rl.engine.bits import count, lowest, wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD
+from workflow_rl.engine.network import BITS_PER_HOST, COPIES, DECOYS, HOSTS_PER_WORD
 from workflow_rl.engine.state import NOBODY, State
 from workflow_rl.engine.tables import Tables
 
@@ -52,13 +52,14 @@ def no_records() -> Records:
 @compiled
 def listening_ports(s: State, t: Tables, host: int) -> int:
     """Ports on which somebody listens, decoys included."""
-    return t.genuine_ports[host] | t.decoy_ports[s.decoys[host]]
+    return t.genuine_ports[host] | t.decoy_ports[s.decoys[host] & DECOYS]
 
 
 @compiled
 def scan_records(s: State, t: Tables, host: int) -> Records:
-    """The records of a scan: one per listening socket."""
-    return records_on(host, t.genuine_sockets[host] + count(s.decoys[host]), listening_ports(s, t, host), 0)
+    """The records of a scan: one per listening socket; more than two copies of a decoy show nothing new."""
+    decoys = count(wide(s.decoys[host]) & COPIES)
+    return records_on(host, t.genuine_sockets[host] + decoys, listening_ports(s, t, host), 0)
 
 
 @compiled

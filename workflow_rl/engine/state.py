@@ -41,7 +41,7 @@ def _truth(room: Room) -> list[Any]:
         # what blue saw last: bit 4 * host + k is bit k of the host's four (observe.py); 16 hosts a word
         ("observation", np.int64, room.words),
         ("step", np.int32),  # steps played in this episode
-        ("decoys", np.int16, room.hosts),  # set of decoys on each host
+        ("decoys", np.int16, room.hosts),  # set of decoys on each host; from SECOND_COPY on, of second copies
         ("ports", room.of_ports, room.hosts),  # ports of each host that red remembers; empty: never scanned
         # sets of hosts: where red is privileged, has user sessions that Remove kills or does not kill (never beside a
         # privileged one), left a file, and what blue restored at any time in this episode

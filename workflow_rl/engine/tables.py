@@ -19,7 +19,9 @@ from workflow_rl.engine.network import (
     OPTION_PORTS,
     RED_ACTIONS,
     REVEALED,
+    SECOND_COPY,
     SMALL,
+    Decoy,
     Network,
     Program,
     Room,
@@ -31,7 +33,7 @@ Tables: TypeAlias = Any
 """A record of :func:`tables_dtype`, as Numba sees it."""
 
 # What a host's service does to an exploit, what red does: plain integers for compiled code.
-NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES = range(5)
+NO_SERVICE, YIELDS_PRIVILEGED, YIELDS_USER, YIELDS_LOGIN, REFUSES, YIELDS_PRIVILEGED_LOGIN = range(6)
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
 DRAWN, REVEALED_BY, NO_TARGET = -1, -9, -17  # targets: minus the number of the draw, whose host is it or reveals it
 DRAW_RANGE = 1 << 32
@@ -77,6 +79,7 @@ def _of_red(room: Room) -> list[Any]:
         ("gateways", hosts, room.subnets),
         # decoys
         ("decoy_ports", ports, BYTE),
+        ("copies", np.int64),  # second copies of decoys that a scan can show, as a set from SECOND_COPY on
         # exploits, highest weight first
         ("options", np.int16, 1 << OPTION_PORTS),
         ("exploit_port", ports, EXPLOITS),
@@ -182,11 +185,19 @@ def _fill_prices(row: Any, network: Network) -> None:
 
 
 def _fill_decoys(row: Any, network: Network) -> None:
+    row["copies"] = _mask(SECOND_COPY + d for d, decoy in enumerate(network.decoys) if _shows_twice(network, decoy))
     opened = [1 << network.ports.index(decoy.opens) for decoy in network.decoys]
     for placed in range(1 << len(opened)):
         row["decoy_ports"][placed] = np.bitwise_or.reduce(
             [0] + [port for i, port in enumerate(opened) if placed >> i & 1]
         )
+
+
+def _shows_twice(network: Network, decoy: Decoy) -> bool:
+    """Can copies of a decoy make a scan look like an exploit, with three records that are all of one port?"""
+    fitting = [host for host in network.hosts if decoy.os in ("", host.os)]
+    ports = [{port for service in host.services for port in service.ports} for host in fitting]
+    return decoy.opens != decoy.needs_free and {decoy.opens} in ports
 
 
 def _fill_exploits(row: Any, network: Network) -> None:
@@ -217,7 +228,8 @@ def _fill_exploits(row: Any, network: Network) -> None:
 
 def _outcome(network: Network, by: str, guessable: str, account: str) -> int:
     if by == "guess":
-        return YIELDS_LOGIN if guessable else REFUSES
+        login = YIELDS_PRIVILEGED_LOGIN if guessable in network.accounts.privileged else YIELDS_LOGIN
+        return login if guessable else REFUSES
     return YIELDS_PRIVILEGED if account in network.accounts.privileged else YIELDS_USER
 
 

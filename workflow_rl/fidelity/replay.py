@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
-from workflow_rl.engine.network import BITS_PER_HOST, MEANDER, RED_AGENTS, Network, room_for
+from workflow_rl.engine.network import BITS_PER_HOST, DECOYS, MEANDER, RED_AGENTS, Network, room_for
 from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER
 from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
@@ -245,7 +245,7 @@ def _engine_values(
     yield "level", np.where(privileged, 2, traced | untraced)
     yield "has_sessions", (privileged | traced | untraced) > 0
     yield "removable", traced > 0
-    yield "decoys", states["decoys"][:, :n_hosts].copy()
+    yield "decoys", states["decoys"][:, :n_hosts] & DECOYS
     yield "malware", states["malware"].copy()
     yield "ot_running", 1 - states["service_down"]
     yield "compromised", codes[beliefs]

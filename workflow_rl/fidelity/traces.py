@@ -189,12 +189,13 @@ def as_set(members: Iterable[int]) -> int:
 
 
 def fits_format(network: Network) -> bool:
-    """Whether hosts, exploits, decoys and ports are those of CAGE Challenge 2."""
+    """Whether hosts, exploits, decoys, ports and red agents are those of CAGE Challenge 2; it may have more agents."""
     exploits, decoys = [e.name for e in network.exploits], [d.name for d in network.decoys]
     return (
         len(network.hosts) == TRACE_HOSTS
         and len(network.subnets) == TRACE_SUBNETS
         and network.n_actions == TRACE_ACTIONS
+        and set(TRACE_RED_AGENTS) <= set(network.red_agents)
         and sorted(exploits) == sorted(TRACE_EXPLOITS)
         and sorted(decoys) == sorted(TRACE_DECOYS)
         and sorted(network.ports) == sorted(TRACE_PORTS)
