@@ -16,9 +16,8 @@ from tests.variants import variant
 from workflow_rl import CyborgVectorEnv
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.chance import ABSENT, Draw, force
-from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network, Service
+from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network, Service, room_for
 from workflow_rl.engine.observe import ACTIVITY_EXPLOIT, ACTIVITY_SCAN
-from workflow_rl.engine.state import allocate, room_for
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import NO_SERVICE, compile_tables
 from workflow_rl.envs.takeover import takeover_rows
