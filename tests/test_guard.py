@@ -34,7 +34,7 @@ def believed(network: Network, **hosts: int) -> int:
 def left(network: Network, guard: Guard, observation: int) -> set[str]:
     """Unit types that may still be fixed."""
     chances = np.ones(145, np.float32)
-    block(chances, guard, Workflow.parse(ORDER).indices(), observation)
+    block(chances, guard, Workflow.parse(ORDER).indices(), np.array([observation]))
     assert (chances[:15] == 1).all()  # Sleep, Monitor, Analyse
     assert (chances[28:132] == 1).all()  # decoys
     return {network.unit_types[guard.fixed[action]] for action in np.flatnonzero(chances) if guard.fixed[action] >= 0}

@@ -10,7 +10,7 @@ import pytest
 
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.network import RED_AGENTS, Network
-from workflow_rl.engine.tables import TARGET_ENTERPRISE, TARGET_USER, compile_tables
+from workflow_rl.engine.tables import DRAWN, REVEALED_BY, compile_tables
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.memory import (
     AFTER_FAILURE,
@@ -79,9 +79,9 @@ def test_b_lines_program_is_the_scenarios(network: Network) -> None:
     tables = compile_tables(network)[0]
     assert tables["line_success"][:N_LINES].tolist() == AFTER_SUCCESS.tolist()
     assert tables["line_failure"][:N_LINES].tolist() == AFTER_FAILURE.tolist()
-    for user in np.flatnonzero(tables["bline_users"] >> np.arange(N_HOSTS) & 1).tolist():
+    for user in np.flatnonzero(tables["line_from"][1] >> np.arange(N_HOSTS) & 1).tolist():
         assert 1 << b_line_target(user) == tables["reveals"][user]
-    assert {TARGET_USER, TARGET_ENTERPRISE} < set(tables["line_target"][:N_LINES].tolist())
+    assert {DRAWN, REVEALED_BY} < set(tables["line_target"][:N_LINES].tolist())
 
 
 @pytest.mark.parametrize("edition", ["current", "leaderboard"])
@@ -90,7 +90,7 @@ def test_the_memory_has_every_decoy_and_restore_of_the_true_state(red_agent: str
     for memories, states, _ in play(red_agent, edition, 60, 100, "random"):
         assert np.array_equal(memories["decoys"], states["decoys"][:, :N_HOSTS])
         assert np.array_equal(memories["restored"], states["restored"])
-        assert np.array_equal(memories["observation"], states["observation"])
+        assert np.array_equal(memories["observation"], states["observation"][:, 0])
 
 
 def test_the_next_useful_decoy_fits_and_is_new_until_there_are_none() -> None:

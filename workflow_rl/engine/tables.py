@@ -142,7 +142,7 @@ def _fill_actions(row: Any, network: Network) -> None:
         if host:
             row["action_host"][action] = network.host_names.index(host)
         if verb in columns:
-            row[columns[verb]][action] = 1 << network.host_names.index(host)
+            row[columns[verb]][action] = _mask([network.host_names.index(host)])
         if verb in decoys:
             row["places"][action] = 1 << decoys[verb]
             row["needs_free"][action] = 1 << network.ports.index(network.decoys[decoys[verb]].needs_free)
