@@ -78,5 +78,6 @@ def test_both_ways_of_collecting_give_the_same_batch_in_any_network(
         for name in ("repairs", "violations", "idle"):
             one, other = (np.sort(batch.finished_episodes(), order=["env", name])[name] for batch in (mine, theirs))
             assert np.array_equal(np.sort(one), np.sort(other))
-    probabilities = np.diff(mine.inputs.cumulative[: mine.n_rows], prepend=0.0, axis=1)
+    running = mine.inputs.cumulative[: mine.n_rows]
+    probabilities = np.diff(running, prepend=0.0, axis=1) / running[:, -1:]
     assert np.abs(probabilities - left.probabilities(mine.keys)).max() < 1e-6

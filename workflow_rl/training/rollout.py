@@ -137,8 +137,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
     Returns the number of distinct inputs and the number of finished episodes.
     """
     inputs, batch, t = found.inputs, found.batch, world.tables[0]
-    hidden = room_for(actor)
-    key = np.zeros(inputs.keys.shape[1], np.int64)
+    hidden, key = room_for(actor), np.zeros(inputs.keys.shape[1], np.int64)
     inputs.slots[:] = EMPTY
     n_rows, n_finished = 0, 0
     for i in range(world.states.shape[0]):
