@@ -360,8 +360,8 @@ def test_a_directory_of_a_training_on_another_network_is_refused(files: dict[int
         (["evaluate", "sleep", "--protocol", "challenge"], "protocol is that of CAGE Challenge 2, not of network"),
         (["evaluate", "sleep", "--red-agent", "storm"], "unknown red agent 'storm'; allowed: bline, meander, sleep"),
         (["train", "--preset", "champion"], "supports only CAGE Challenge 2; network 'fourteen' differs in hosts"),
-        (["train", "--view", "memory"], "use --view plain --actions full."),
-        (["search", "--view", "memory"], "use --view plain --actions full."),
+        (["train", "--view", "memory"], "use --view short-memory or plain."),
+        (["search", "--view", "memory"], "use --view short-memory or plain."),
         (["train", "--workflow", "user,enterprise,op_server,op_host,defender"], "unknown unit type 'user'"),
     ],
 )  # fmt: skip
