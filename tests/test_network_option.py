@@ -419,6 +419,20 @@ def test_a_memory_works_where_only_the_unit_types_differ(network: Network) -> No
     check_task(make_config("general", view="memory", actions="host-decoy"), fine)
 
 
+def test_an_incident_on_ones_own_network_has_its_short_memory_and_is_not_exported(
+    files: dict[int, Path], tmp_path: Path
+) -> None:
+    words = ["train", "--network", str(files[20]), "--workflow", ORDER, "--takeover", "10", *TINY, "--no-tensorboard"]
+    done = run(*words, "--patience", "0", "--run-dir", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    policy = load_policy(tmp_path / "run")
+    assert (policy.view.observation, policy.view.actions) == ("short-memory", "host-decoy")
+    assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["takeover"] == "10"
+    assert run_json("watch", tmp_path / "run", "--episode", "1")["frames"][0]["step"] == 0
+    done = run("export", tmp_path / "run", tmp_path / "agent")
+    assert_refused(done, "the memory of an exported agent knows only CAGE Challenge 2, not network 'twenty'")
+
+
 def test_a_limit_is_known_only_for_cage2(network: Network) -> None:
     order = "op_server,enterprise,user,defender,op_host"
     assert limit_of(order, "bline", "current", "30", 100, network) is not None

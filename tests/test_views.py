@@ -79,7 +79,7 @@ def larger(network: Network) -> Network:
 
 def test_the_whole_memory_refuses_a_network_that_it_does_not_know(network: Network) -> None:
     for view in (MEMORY, View("memory", "full")):
-        sentence = f"the {view} supports only CAGE Challenge 2; .* differs in hosts, subnets; use --view short-memory or plain."
+        sentence = f"the {view} supports only CAGE Challenge 2; .* differs in hosts, subnets; use --view"
         with pytest.raises(UserError, match=sentence):
             ViewedEnvs(CageVectorEnv(1, network=larger(network)), view)
     assert with_view(CageVectorEnv(1, network=larger(network)), PLAIN).single_action_space.n == 145 + 11
