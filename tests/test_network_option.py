@@ -303,7 +303,10 @@ def test_a_search_on_ones_own_network_trains_there_and_its_report_says_so(
     assert "User5" in Path(result["report"]).read_text("utf-8")
     data = report_data(tmp_path / "run", network_of(tmp_path / "run"))
     assert (len(data.evaluations), len(data.predictions), data.problem) == (2, 120, "")
-    assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["network"] == network_of(tmp_path / "run").name
+    name = network_of(tmp_path / "run").name
+    assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["network"] == name
+    assert [row["network"] for row in run_json("runs", "--folder", tmp_path)["runs"]] == [name]
+    assert f" on {name} " in run("runs", "--folder", tmp_path).stdout
 
 
 def test_a_search_is_resumed_on_its_own_network(files: dict[int, Path], tmp_path: Path) -> None:
