@@ -34,7 +34,8 @@ from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
 from workflow_rl.envs.blue import REMEMBERED, Defender, Policy, view_of
-from workflow_rl.envs.env import NATIVE, Backend, CageVectorEnv
+from workflow_rl.envs.cyborg_sim import NATIVE, Backend
+from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.envs.views import begin_some, remember_all

@@ -16,9 +16,8 @@ from workflow_rl.config import check_jobs
 from workflow_rl.defenders.names import LIVE_BLUES, Asked, blue_named, differences, evaluate_named
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
-from workflow_rl.envs.cyborg_sim import load_cyborg
+from workflow_rl.envs.cyborg_sim import NATIVE, Backend, load_cyborg
 from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
-from workflow_rl.envs.env import NATIVE, Backend
 from workflow_rl.fidelity.cyborg_recorder import Recorder
 from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
 from workflow_rl.fidelity.traces import load_trace

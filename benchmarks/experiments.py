@@ -51,6 +51,9 @@ EXPERIMENTS = {
     ),
     "limits": Experiment("(writes the limits that ship with the package, from the result of `limit`)"),
     "mutations": Experiment("which wrong entries of the engine's tables a replay notices", argument=RECORDINGS),
+    "networks": Experiment(
+        "whether genuine CybORG and the engine agree on generated networks of other sizes", argument="200"
+    ),
     "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
     "playbooks": Experiment(
         "whether GP-UCB finds better orders than random search where there are thousands",

@@ -361,8 +361,8 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     a file, that it imports gym, which nobody installs, and that its wrapper returns observations alone from reset and
     four values from step.
     """
+    from workflow_rl.engine.cyborg.exporter import cyborg_scenario
     from workflow_rl.engine.network_file import load_network
-    from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 
     root = tmp_path / "cage-challenge-2" / "CybORG" / "CybORG"
     files = {

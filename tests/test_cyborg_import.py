@@ -13,13 +13,13 @@ import yaml
 
 from tests.conftest import ORACLE, SHARED
 from tests.cyborg_variants import CAGE2, VARIANTS, renamed
+from workflow_rl.engine.cyborg.exporter import cyborg_scenario, scenario_text
+from workflow_rl.engine.cyborg.importer import import_scenario
+from workflow_rl.engine.cyborg.problems import cyborg_problems
+from workflow_rl.engine.cyborg.rules import cyborg_names
+from workflow_rl.engine.cyborg.scenario_yaml import LARGEST_FILE
 from workflow_rl.engine.network import Host, Meander, Network, Service
 from workflow_rl.engine.networks.check import contradictions
-from workflow_rl.engine.networks.cyborg_export import cyborg_scenario, scenario_text
-from workflow_rl.engine.networks.cyborg_import import import_scenario
-from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
-from workflow_rl.engine.networks.cyborg_rules import cyborg_names
-from workflow_rl.engine.networks.cyborg_yaml import LARGEST_FILE
 from workflow_rl.envs.cyborg_env import CyborgEnv
 from workflow_rl.errors import NetworkError, UserError
 
@@ -173,10 +173,10 @@ UNPLAYABLE: dict[str, tuple[Callable[[], Network], str]] = {
 @pytest.mark.parametrize("name", UNPLAYABLE)
 def test_what_cyborg_cannot_play_is_named(name: str) -> None:
     make, reason = UNPLAYABLE[name]
-    problems = cyborg_problems(make())
+    problems = cyborg_problems(make(), CAGE2)
     assert any(reason in problem for problem in problems), problems
     if problems[0].startswith("red agent"):
-        assert cyborg_problems(make(), ["sleep"]) == []
+        assert cyborg_problems(make(), CAGE2, ["sleep"]) == []
         assert cyborg_scenario(make())["Hosts"]
     else:
         with pytest.raises(UserError, match="genuine CybORG cannot play the network cage2"):
@@ -187,10 +187,10 @@ def test_meander_that_runs_out_of_hosts_is_a_problem() -> None:
     hosts = [replace(host, reveals=()) for host in CAGE2.hosts if host.name != "Defender"]
     subnets = [replace(one, hosts=tuple(h for h in one.hosts if h != "Defender")) for one in CAGE2.subnets]
     lost = replace(CAGE2, hosts=tuple(hosts), subnets=tuple(subnets), red=replace(CAGE2.red, programs={}))
-    assert cyborg_problems(lost) == [
+    assert cyborg_problems(lost, CAGE2) == [
         "red agent meander: it can take all hosts that it finds but never Op_Server0, and then CybORG fails"
     ]
-    assert cyborg_problems(CAGE2) == []
+    assert cyborg_problems(CAGE2, CAGE2) == []
 
 
 def change(*keys: str | int, to: Any = None, drop: bool = False) -> Callable[[Scenario], None]:
@@ -226,6 +226,9 @@ REFUSED: dict[str, tuple[Callable[[Scenario], None], str]] = {
     "port": (change("Hosts", "User3", "Processes", 3, "Connections", 0, "local_port", to=70000), "from 1 to 49151"),
     "address": (change("Hosts", "User3", "Processes", 3, "Connections", 0, "local_address", to="x"), "an address"),
     "pid": (change("Hosts", "User3", "Processes", 3, "PID", drop=True), "some processes a PID and others none"),
+    "path": (change("Hosts", "User3", "Processes", 3, "Path", to=[]), "Path must be text"),
+    "parent": (change("Hosts", "User3", "Processes", 3, "PPID", to="init"), "PPID must be a whole number"),
+    "groups": (change("Hosts", "User3", "User Info", 0, "Groups", to=True), "Groups must be a list"),
     "patches": (change("Hosts", "User1", "System info", "Patches", to=["MS17_010"]), "names patches"),
     "system": (change("Hosts", "User1", "System info", "OSType", to="BEOS"), "allowed: linux, windows"),
     "guess root": (change("Hosts", "User3", "User Info", 0, "Bruteforceable", to=True), "the password of root"),
@@ -383,7 +386,7 @@ def test_what_genuine_cyborg_does_otherwise_is_noted(tmp_path: Path) -> None:
     assert network.unit_types == ("defender", "enterprise", "turbine", "op_host", "entrance", "user")
     for part in ("stop it on Op_Server0 alone", "its foothold Entrance", "no red agent bline", "to scan User0"):
         assert any(part in note for note in notes), (part, notes)
-    assert [problem for problem in cyborg_problems(network) if "bline" not in problem] == []
+    assert [problem for problem in cyborg_problems(network, CAGE2) if "bline" not in problem] == []
 
 
 def test_unit_types_can_be_given(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.names import Asked, evaluate_named, in_standard_errors
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
-from workflow_rl.envs.env import Backend
+from workflow_rl.envs.cyborg_sim import Backend
 from workflow_rl.errors import SimulatorError
 from workflow_rl.runs import Run, read_config, read_tensors
 from workflow_rl.training.collectors import Conduct, PlainCollector, Stream, workflow_codes

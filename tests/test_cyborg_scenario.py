@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.conftest import ORACLE
+from workflow_rl.engine.cyborg.exporter import cyborg_scenario
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
 from workflow_rl.studies.bench import cyborg_speed
 
 pytestmark = pytest.mark.needs("csle_cyborg")

@@ -179,7 +179,7 @@ def test_the_agent_plays_in_cyborgs_own_evaluation_loop(
     import csle_cyborg.agents.wrappers.challenge_wrapper as wrappers
     import csle_cyborg.main as simulator
 
-    from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
+    from workflow_rl.engine.cyborg.exporter import cyborg_scenario
 
     spec = importlib.util.find_spec("csle_cyborg.evaluation.evaluation")
     assert spec is not None

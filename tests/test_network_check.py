@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network, bundled, examine_file, load_network, network_path
+from workflow_rl.engine.network_file import (
+    CAGE2,
+    Mistake,
+    as_network,
+    bundled,
+    examine,
+    examine_file,
+    load_network,
+    network_path,
+)
 from workflow_rl.engine.networks.generate import generate
 from workflow_rl.engine.networks.lines import line_of, lines_of
-from workflow_rl.engine.networks.mistakes import Mistake, examine
 from workflow_rl.engine.networks.text import network_text
 from workflow_rl.errors import NetworkError, UserError
 
@@ -461,7 +469,7 @@ def test_no_damage_to_a_file_ends_in_anything_but_mistakes() -> None:
         "1979-05-27",
     ]
     refused = 0
-    for _ in range(400):
+    for _ in range(150):
         mine = list(lines)
         for _ in range(chance.randrange(1, 4)):
             i = chance.randrange(len(mine))
@@ -471,4 +479,4 @@ def test_no_damage_to_a_file_ends_in_anything_but_mistakes() -> None:
         refused += bool(examined.mistakes)
         assert (examined.network is None) == bool(examined.mistakes)
         assert all(mistake.line <= len(lines) for mistake in examined.mistakes)
-    assert refused > 200
+    assert refused > 75

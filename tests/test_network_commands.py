@@ -12,7 +12,7 @@ from tests.helpers import assert_refused, run, run_json
 from workflow_rl.engine.network_file import CAGE2, as_network, load_network
 from workflow_rl.engine.networks.generate import generate
 
-EXCHANGE = importlib.util.find_spec("workflow_rl.engine.networks.cyborg_export") is not None
+EXCHANGE = importlib.util.find_spec("workflow_rl.engine.cyborg.exporter") is not None
 TEXT = CAGE2.read_text("utf-8")
 
 

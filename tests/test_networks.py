@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from workflow_rl.engine.network import Edition, Meander, Network, Program, ProgramLine, Red, Service
-from workflow_rl.engine.network_file import as_network, bundled, load_network
+from workflow_rl.engine.network_file import as_network, bundled, examine, load_network
 from workflow_rl.engine.networks.generate import generate
-from workflow_rl.engine.networks.mistakes import examine
 from workflow_rl.engine.networks.picture import arrows, columns, picture
 from workflow_rl.engine.networks.svg import network_svg
 from workflow_rl.engine.networks.text import network_text

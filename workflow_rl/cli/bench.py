@@ -62,7 +62,7 @@ def bench_cyborg_command(
     as_json: Json = False,
 ) -> None:
     """Transitions per second of training on processes of genuine CybORG, beside the native engine."""
-    from workflow_rl.envs.env import Backend, check_backend
+    from workflow_rl.envs.cyborg_sim import Backend, check_backend
 
     check_backend(Backend("cyborg"))
     from workflow_rl.studies.bench_cyborg import bench_cyborg

@@ -55,7 +55,7 @@ def evaluate(
     from workflow_rl.config import check_jobs
     from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named, network_named
     from workflow_rl.envs.checks import parse_red_agents
-    from workflow_rl.envs.env import Backend, check_backend
+    from workflow_rl.envs.cyborg_sim import Backend, check_backend
 
     if protocol:
         _check_protocol(protocol, red_agent, takeover)

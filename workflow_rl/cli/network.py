@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workflow_rl.cli.common import Figures, Json, Seed, say, show_result
-from workflow_rl.errors import MissingExtraError, UserError
+from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
     from workflow_rl.engine.network import Network
-    from workflow_rl.engine.networks.mistakes import Examination
+    from workflow_rl.engine.network_file import Examination
 
 network_app = typer.Typer(
     help="Your own networks: check, draw, generate them; exchange them with CybORG.", no_args_is_help=True
@@ -85,9 +85,8 @@ def import_command(
     as_json: Json = False,
 ) -> None:
     """Turns a scenario of CybORG into a network file, and says what could not be carried over."""
-    _require_yaml()
+    from workflow_rl.engine.cyborg.importer import import_scenario
     from workflow_rl.engine.networks.complaint import named
-    from workflow_rl.engine.networks.cyborg_import import import_scenario
 
     _refuse_existing(out)
     made, notes = import_scenario(scenario, _parse_unit_types(unit_type or []))
@@ -102,20 +101,18 @@ def export_command(
     as_json: Json = False,
 ) -> None:
     """Writes a network as a scenario that genuine CybORG plays, or says why it cannot."""
-    _require_yaml()
-    import yaml
-
+    from workflow_rl.engine.cyborg.exporter import scenario_text
+    from workflow_rl.engine.cyborg.problems import cyborg_problems
     from workflow_rl.engine.network_file import as_network
-    from workflow_rl.engine.networks.cyborg_export import cyborg_problems, cyborg_scenario
     from workflow_rl.errors import check_choice
 
     check_choice("simulator", to, ["cyborg"])
     exported = as_network(network)
-    problems = cyborg_problems(exported)
+    problems = cyborg_problems(exported, as_network("cage2"))
     if problems:
         more = f" ({len(problems) - 1} more: {'; '.join(problems[1:])})" if problems[1:] else ""
         raise UserError(f"genuine CybORG cannot play {exported.name}: {problems[0].rstrip('.')}{more}.")
-    _write_new(out, yaml.safe_dump(cyborg_scenario(exported), sort_keys=False))
+    _write_new(out, scenario_text(exported))
     result = {"network": exported.name, "file": str(out)}
     show_result(result, as_json, lambda: print(f"{out} holds {exported.name} as a scenario of CybORG."))
 
@@ -194,10 +191,3 @@ def _write_new(path: Path, text: str) -> None:
         write_atomically(path, text.encode())
     except OSError as error:
         raise UserError(f"{path}: cannot write there ({error.strerror}).") from None
-
-
-def _require_yaml() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("yaml") is None:
-        raise MissingExtraError("scenarios of CybORG need PyYAML: pip install 'workflow-rl[cyborg]'.")

@@ -12,7 +12,7 @@ from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import chosen_network, in_words
 from workflow_rl.envs.blue import Policy, Progress
-from workflow_rl.envs.env import NATIVE, Backend, check_backend
+from workflow_rl.envs.cyborg_sim import NATIVE, Backend, check_backend
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.runs import Json

@@ -200,7 +200,8 @@ def _fill_exploits(row: Any, network: Network) -> None:
         )
         for h, host in enumerate(network.hosts):
             for service in host.services:
-                if service.type == exploit.type and exploit.port in service.ports:
+                meets = service.type == exploit.type and exploit.port in service.ports
+                if meets and row["outcome"][h, e] == NO_SERVICE:  # the first that fits, as in CybORG
                     row["outcome"][h, e] = _outcome(network, exploit.by, host.guessable, service.account)
     deciding = network.ports[:OPTION_PORTS]
     remembered = np.arange(1 << len(deciding))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.envs.env import Backend, make_envs
+from workflow_rl.envs.cyborg_sim import Backend
+from workflow_rl.envs.env import make_envs
 from workflow_rl.envs.takeover import Infos
 
 

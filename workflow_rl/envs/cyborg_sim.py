@@ -19,11 +19,14 @@ import gymnasium
 import gymnasium.spaces
 import numpy as np
 
+from workflow_rl.config import BACKENDS
+from workflow_rl.engine.cyborg.exporter import cyborg_scenario
+from workflow_rl.engine.cyborg.problems import cyborg_problems
+from workflow_rl.engine.cyborg.rules import PRIVILEGED, cyborg_names
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.networks.cyborg_export import cyborg_scenario
-from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
-from workflow_rl.engine.networks.cyborg_rules import PRIVILEGED, cyborg_names
-from workflow_rl.errors import MissingExtraError, UserError
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.envs.cyborg_agents import ProgramAgent, scanning_green
+from workflow_rl.errors import MissingExtraError, UserError, check_choice
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
 INSTALL = "in the checkout of workflow_rl: pip install -e '.[cyborg]'"
@@ -160,6 +163,36 @@ def _edition(where: str, sessions: ModuleType, enums: ModuleType) -> str:
     return "current" if replaces_ports else "leaderboard"
 
 
+@dataclass(frozen=True)
+class Backend:
+    """Where games are played.
+
+    Args:
+        name: ``native`` or ``cyborg``.
+        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
+        jobs: processes that genuine CybORG may have for an evaluation; no result depends on it.
+    """
+
+    name: str = "native"
+    cyborg_path: str = ""
+    jobs: int = 1
+
+
+NATIVE = Backend()
+
+
+def check_backend(backend: Backend, edition: str = "") -> None:
+    """Refuses an unknown backend, CybORG that is not there, and an edition (if given) that it does not play."""
+    check_choice("backend", backend.name, BACKENDS)
+    if backend.name == "native":
+        if backend.cyborg_path:
+            raise UserError("a CybORG path was given, but the backend is native; use backend cyborg.")
+        return
+    package = load_cyborg(backend.cyborg_path)
+    if edition:
+        check_package(package, edition)
+
+
 class CyborgGame:
     """One network of genuine CybORG behind its own ChallengeWrapper.
 
@@ -174,9 +207,10 @@ class CyborgGame:
         check_playable(network, (red_agent,))
         self.network, self.names = network, cyborg_names(network)
         self._chance = random.Random(0).getstate()
-        agents = {"Red": package.red_agents[red_agent]}
+        own = functools.partial(ProgramAgent, network, red_agent, self.names, lambda: self.controller.state)
+        agents = {"Red": package.red_agents.get(red_agent, own)}
         if green_agent == "active":
-            agents["Green"] = _scanning(package.green_agent, [self.names[host] for host in network.green.scans])
+            agents["Green"] = scanning_green(package.green_agent, [self.names[name] for name in network.green.scans])
         with self._own_chance():
             self.cyborg = package.simulator(package.scenario_file or cyborg_scenario(network), "sim", agents=agents)
             self.wrapper = package.wrapper(env=self.cyborg, agent_name="Blue")
@@ -235,17 +269,6 @@ class CyborgGame:
             random.setstate(callers)
 
 
-def _scanning(green_agent: Any, hosts: list[str]) -> Any:
-    """CybORG's acting green, which scans hosts of fixed names, with these names."""
-
-    class Green(green_agent):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.hostnames = hosts
-
-    return Green
-
-
 def check_package(package: CyborgPackage, edition: str) -> None:
     """Refuses an edition that this CybORG does not play."""
     if edition != package.edition:
@@ -263,7 +286,7 @@ def check_network(package: CyborgPackage, network: Network, bundled: Network) ->
 
 def check_playable(network: Network, red_agents: Iterable[str]) -> None:
     """Refuses a network that genuine CybORG does not play as described, or not with these red agents."""
-    problems = cyborg_problems(network, red_agents)
+    problems = cyborg_problems(network, as_network(CAGE2), red_agents)
     if problems:
         more = f" (and {len(problems) - 1} more reasons)" if len(problems) > 1 else ""
         raise UserError(f"genuine CybORG cannot play the network {network.name}: {problems[0]}{more}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,18 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from workflow_rl.config import BACKENDS
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2
 from workflow_rl.envs.checks import OPTIONS, check_actions, check_reset_mask, check_seed, check_single_action, seeds_of
+from workflow_rl.envs.cyborg_sim import Backend, check_backend
 from workflow_rl.envs.game import Game
 from workflow_rl.envs.takeover import Infos
-from workflow_rl.errors import UserError, check_choice
 
 if TYPE_CHECKING:
     from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
+
+if TYPE_CHECKING:
+    pass
 
 
 class CageVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -267,24 +268,6 @@ def _first(infos: Infos) -> Infos:
     return {key: value[0] for key, value in infos.items()}
 
 
-@dataclass(frozen=True)
-class Backend:
-    """Where games are played.
-
-    Args:
-        name: ``native`` or ``cyborg``.
-        cyborg_path: a checkout of CybORG to use instead of csle-cyborg.
-        jobs: processes that genuine CybORG may have for an evaluation; no result depends on it.
-    """
-
-    name: str = "native"
-    cyborg_path: str = ""
-    jobs: int = 1
-
-
-NATIVE = Backend()
-
-
 def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv | CyborgVectorEnv:
     """Environments of a backend; options as for :class:`CageVectorEnv`."""
     check_backend(backend)
@@ -293,17 +276,3 @@ def make_envs(backend: Backend, num_envs: int, **options: Any) -> CageVectorEnv 
     from workflow_rl.envs.cyborg_vector import CyborgVectorEnv
 
     return CyborgVectorEnv(num_envs, cyborg_path=backend.cyborg_path, **options)
-
-
-def check_backend(backend: Backend, edition: str = "") -> None:
-    """Refuses an unknown backend, CybORG that is not there, and an edition (if given) that it does not play."""
-    check_choice("backend", backend.name, BACKENDS)
-    if backend.name == "native":
-        if backend.cyborg_path:
-            raise UserError("a CybORG path was given, but the backend is native; use backend cyborg.")
-        return
-    from workflow_rl.envs.cyborg_sim import check_package, load_cyborg
-
-    package = load_cyborg(backend.cyborg_path)
-    if edition:
-        check_package(package, edition)

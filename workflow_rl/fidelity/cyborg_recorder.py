@@ -13,10 +13,21 @@ import numpy as np
 
 from workflow_rl.engine.network import RED_ACTIONS
 from workflow_rl.envs.cyborg_sim import CyborgGame
-from workflow_rl.fidelity.traces import TRACE_DECOYS, TRACE_EXPLOITS, TRACE_PORTS, TRACE_SCANNED_BIT
+from workflow_rl.fidelity.traces import CANDIDATES, as_set, codes_of
 
 SESSION, DECOY, NO_PROCESS, UNROUTABLE, NOT_EXPLOITABLE, NO_OPTION = range(6)  # results of an exploit
-_DECOY_PROCESSES = ("apache2", "femitter", "haraka", "Smss.exe", "Sshd.exe", "Svchost.exe", "Tomcat.exe", "vsftpd")
+_DECOY_PROCESSES = {
+    "Apache": "apache2",
+    "Femitter": "femitter",
+    "HarakaSMPT": "haraka",
+    "Smss": "Smss.exe",
+    "SSHD": "Sshd.exe",
+    "Svchost": "Svchost.exe",
+    "Tomcat": "Tomcat.exe",
+    "Vsftpd": "vsftpd",
+}
+_PRIVILEGED = ("root", "SYSTEM")  # accounts whose processes Remove does not end
+_SERVICE = "OTService"  # CybORG's name of the operational service
 _BELIEFS = ("No", "User", "Privileged", "Unknown")
 _MALWARE_DENSITY = 0.9
 _SSH_PORT = 22
@@ -68,7 +79,10 @@ class Recorder:
     """Observes a game; call :meth:`start` after its reset and :meth:`record` after each step."""
 
     def __init__(self, game: CyborgGame) -> None:
-        self.game, self.hosts = game, game.network.host_names
+        self.game, self.codes = game, codes_of(game.network)
+        names = getattr(game, "names", {})
+        self.hosts = [names.get(name, name) for name in game.network.host_names]  # as CybORG calls them
+        self._decoys = [_DECOY_PROCESSES[name] for name in self.codes.decoys]
         self._selector: _Selector | None = None
         self._collision = 0
         self._before: list[tuple[set[int], set[int]]] = []
@@ -96,7 +110,7 @@ class Recorder:
         self._selector = None
         return {
             "obs": np.packbits(observation.astype(np.uint8)),
-            "blue_action": np.uint8(action),
+            "blue_action": self.codes.action(action),
             "reward": np.float64(reward),
             **self._red_move(),
             **chance,
@@ -105,22 +119,32 @@ class Recorder:
             **self._truth(),
         }
 
+    def _red_action(self) -> Any:
+        """What red wanted to do; CybORG refuses a host or subnet that red does not know."""
+        action = self.game.controller.action["Red"]
+        return action.action if type(action).__name__ == "InvalidAction" else action
+
     def _red_move(self) -> Record:
         controller = self.game.controller
-        action = controller.action["Red"]
+        action = self._red_action()
         name = type(action).__name__
         code = RED_ACTIONS.index(name) if name in RED_ACTIONS else len(RED_ACTIONS)
         success = controller.observation["Red"].data["success"]
-        return {
+        move: Record = {
             "red_action": np.int8(code),
             "red_target": np.int8(self._target(action)),
             "red_success": np.uint8(1 if success == True else 0 if success == False else 2),  # noqa: E712 (an enum)
         }
+        drawn_from = getattr(controller.agent_interfaces["Red"].agent, CANDIDATES, None)
+        if drawn_from is not None:
+            move[CANDIDATES] = np.int64(as_set(self.hosts.index(host) for host in drawn_from))
+        return move
 
     def _target(self, action: Any) -> int:
-        state = self.game.controller.state
+        state, network = self.game.controller.state, self.game.network
         if hasattr(action, "subnet"):
-            return self.game.network.subnet_names.index(state.subnets[action.subnet].name)
+            member = self.hosts.index(state.ip_addresses[state.subnets[action.subnet].ip_addresses[0]])
+            return network.subnet_names.index(network.subnet_of(network.host_names[member]))
         if hasattr(action, "ip_address"):
             return self.hosts.index(state.ip_addresses[action.ip_address])
         return self.hosts.index(action.hostname) if hasattr(action, "hostname") else -1
@@ -131,13 +155,13 @@ class Recorder:
 
     def _exploit(self) -> Record:
         """Which exploit was selected, its result, and whether its session was detected."""
-        controller, selector = self.game.controller, self._selector
+        selector = self._selector
         chosen, result, detected = -1, -1, -1
-        if type(controller.action["Red"]).__name__ == "ExploitRemoteService":
+        if type(self._red_action()).__name__ == "ExploitRemoteService":
             if selector is None or selector.selected is None:
                 result = NO_OPTION
             else:
-                chosen = TRACE_EXPLOITS.index(type(selector.selected).__name__)
+                chosen = self.codes.exploits.index(type(selector.selected).__name__)
                 detected = selector.rate.drawn
                 result = self._result(selector)
         return {"exploit": np.int8(chosen), "exploit_result": np.int8(result), "detect": np.int8(detected)}
@@ -167,28 +191,28 @@ class Recorder:
         state, n = self.game.controller.state, len(self.hosts)
         reported = state.sessions["Blue"][0].sus_pids
         sessions, removable, decoys = np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-        privileged = self.game.network.accounts.privileged
         for session in state.sessions["Red"].values():
             host = self.hosts.index(session.host)
             sessions[host] += 1
             process = state.hosts[session.host].get_process(session.pid)
             known = session.pid in reported.get(session.host, ())
-            removable[host] += known and process is not None and process.user not in privileged
-        malware = running = 0
+            removable[host] += known and process is not None and process.user not in _PRIVILEGED
+        infected, running = [], False
         for host, name in enumerate(self.hosts):
             there = state.hosts[name]
             for process in there.processes:
-                running |= process.name == self.game.network.operational_service.name
+                running |= process.name == _SERVICE
                 if process.decoy_type.value:
-                    decoys[host] |= 1 << _DECOY_PROCESSES.index(process.name)
-            malware |= any(file.density >= _MALWARE_DENSITY for file in there.files) << host
+                    decoys[host] |= 1 << self._decoys.index(process.name)
+            if any(file.density >= _MALWARE_DENSITY for file in there.files):
+                infected.append(host)
         beliefs = self._table.blue_info
         return {
             "priv": self.game.levels().astype(np.uint8),
             "n_red": sessions,
             "n_removable": removable,
             "decoys": decoys,
-            "malware": np.uint16(malware),
+            "malware": self.codes.host_set(as_set(infected)),
             "ot_running": np.uint8(running),
             "compromised": np.array([_BELIEFS.index(beliefs[name][-1]) for name in self.hosts], np.uint8),
             "red_ports": self._remembered_ports(),
@@ -196,10 +220,10 @@ class Recorder:
 
     def _remembered_ports(self) -> np.ndarray:
         state = self.game.controller.state
-        masks = np.zeros(len(self.hosts), np.uint16)
+        masks: np.ndarray = np.zeros(len(self.hosts), self.codes.port_set)
         for address, ports in state.sessions["Red"][0].ports.items():
-            known = sum(1 << TRACE_PORTS.index(port) for port in set(ports))
-            masks[self.hosts.index(state.ip_addresses[address])] = known | 1 << TRACE_SCANNED_BIT
+            known = as_set(self.codes.ports.index(port) for port in ports)
+            masks[self.hosts.index(state.ip_addresses[address])] = known | 1 << self.codes.scanned_bit
         return masks
 
     def _numbers(self) -> list[tuple[set[int], set[int]]]:
@@ -216,6 +240,3 @@ class Recorder:
         before, self._before = self._before, self._numbers()
         for (old, suspected), (now, _) in zip(before, self._before, strict=True):
             self._collision |= bool((now - old) & suspected)
-
-
-assert len(_DECOY_PROCESSES) == len(TRACE_DECOYS)

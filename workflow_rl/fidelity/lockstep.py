@@ -20,7 +20,7 @@ from workflow_rl.envs.views import with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.cyborg_recorder import Recorder
 from workflow_rl.fidelity.replay import ReplayResult, replay
-from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
+from workflow_rl.fidelity.traces import Trace, codes_of
 
 MOST_EPISODES = 1_000_000
 
@@ -138,10 +138,13 @@ def record_games(
         name: np.stack([[row[name] for row in game + game[-1:] * (max(lengths) - len(game))] for game in games[:kept]])
         for name in step
     }
+    network: Network = envs.unwrapped.network
+    codes = codes_of(network)
     arrays |= {
-        "red_agent": np.full(kept, TRACE_RED_AGENTS.index(red_agent), np.uint8),
+        "red_agent": np.full(kept, codes.red_agents.index(red_agent), np.uint8),
         "n_steps": np.array(lengths, np.uint16),
         "obs0": first[:kept],
         "seed": seeds,
     }
-    return Trace(f"live game against {red_agent}, seeds {seeds[0]} to {seeds[-1]}", arrays)
+    path = f"live game in {network.name} against {red_agent}, seeds {seeds[0]} to {seeds[-1]}"
+    return Trace(path, arrays, codes, network.digest)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from workflow_rl.engine.network import RED_ACTIONS, Network
-from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
+from workflow_rl.engine.network import MEANDER, RED_ACTIONS, RED_AGENTS, Network
+from workflow_rl.fidelity.traces import Trace, as_set
 
 _SWEEP, _SCAN, _EXPLOIT, _ESCALATE, _IMPACT = (RED_ACTIONS.index(name) for name in RED_ACTIONS[1:])
 
@@ -70,7 +70,7 @@ class _Memory:
 def meander_candidates(trace: Trace, network: Network) -> np.ndarray:
     """The hosts among which Meander chose in each step, as bit masks; 0 for other agents; shape (E, T)."""
     masks = np.zeros(trace["red_action"].shape, np.int64)
-    for episode in np.flatnonzero(trace["red_agent"] == TRACE_RED_AGENTS.index("meander")):
+    for episode in np.flatnonzero(trace.played_by(RED_AGENTS[MEANDER : MEANDER + 1])):
         memory = _Memory(network)
         steps = zip(
             trace["red_action"][episode].tolist(),
@@ -79,6 +79,6 @@ def meander_candidates(trace: Trace, network: Network) -> np.ndarray:
             strict=True,
         )
         for step, (action, target, success) in enumerate(steps):
-            masks[episode, step] = sum(1 << host for host in memory.candidates(action))
+            masks[episode, step] = as_set(memory.candidates(action))
             memory.learn(action, target, success)
     return masks

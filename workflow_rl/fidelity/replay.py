@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
-from workflow_rl.engine.network import BITS_PER_HOST, Network, room_for
+from workflow_rl.engine.network import BITS_PER_HOST, MEANDER, RED_AGENTS, Network, room_for
 from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER
 from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
@@ -17,11 +17,7 @@ from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN, compile_tables
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.fidelity.meander_check import meander_candidates
 from workflow_rl.fidelity.traces import (
-    TRACE_DECOYS,
-    TRACE_EXPLOITS,
-    TRACE_PORTS,
-    TRACE_RED_AGENTS,
-    TRACE_SCANNED_BIT,
+    CANDIDATES,
     Trace,
     check_fits,
     code_map,
@@ -140,7 +136,7 @@ class Replayer:
         """Yields each step with the states (E,) and rewards (E,) after it."""
         trace, n = self.trace, self.trace.n_episodes
         states, rewards = allocate(n, room_for(self.network)), np.zeros(n)
-        states["red"] = np.array([self.network.red_number(name) for name in TRACE_RED_AGENTS])[trace["red_agent"]]
+        states["red"] = [self.network.red_number(trace.red_agent(episode)) for episode in range(n)]
         states["green_acts"] = 1
         reset_envs(states, tables, takeover_rows(0, n), np.ones(n, bool), np.zeros(n, np.uint64), True)
         for step in range(trace.max_steps):
@@ -148,8 +144,8 @@ class Replayer:
             yield step, states, rewards
 
     def repaired(self, tables: np.ndarray) -> np.ndarray:
-        """Hosts that blue's action freed of red in each step, by the engine; (E, T) int16."""
-        found = np.zeros(self.actions.shape, np.int16)
+        """Hosts that blue's action freed of red in each step, by the engine; (E, T) int64."""
+        found = np.zeros(self.actions.shape, np.int64)
         for step, states, _ in self._play(tables):
             found[:, step] = states["repaired"]
         return found
@@ -187,7 +183,7 @@ def _summary(
 def _forced_draws(trace: Trace, network: Network) -> np.ndarray:
     """The recorded outcome of every chance event; shape (E, T, 4)."""
     draws = np.full((*trace["blue_action"].shape, len(Draw)), force(ABSENT), np.int64)
-    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in network.exploits])
+    exploits = code_map(trace.codes.exploits, [exploit.name for exploit in network.exploits])
     target, exploit, detect, green = (
         trace[name].astype(np.int64) for name in ("red_target", "exploit", "detect", "green_target")
     )
@@ -201,11 +197,12 @@ def _forced_draws(trace: Trace, network: Network) -> np.ndarray:
 
 def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
     """The recorded fields of every step in the engine's codes; shapes (E, T, ...)."""
-    exploits = code_map(TRACE_EXPLOITS, [exploit.name for exploit in network.exploits])
+    exploits = code_map(trace.codes.exploits, [exploit.name for exploit in network.exploits])
     exploit = trace["exploit"].astype(np.int64)
+    decoys = code_map(trace.codes.decoys, [decoy.name for decoy in network.decoys])
     removable, level = trace["n_removable"] > 0, trace["priv"]
-    ports = translate_masks(trace["red_ports"], np.array([network.ports.index(port) for port in TRACE_PORTS]))
-    scanned = trace["red_ports"] >> TRACE_SCANNED_BIT & 1
+    ports = translate_masks(trace["red_ports"], np.array([network.ports.index(port) for port in trace.codes.ports]))
+    scanned = trace["red_ports"] >> trace.codes.scanned_bit & 1
     return {
         "obs": np.unpackbits(trace["obs"], axis=-1)[..., : BITS_PER_HOST * len(network.hosts)],
         "reward": trace["reward"],
@@ -218,12 +215,12 @@ def _recorded(trace: Trace, network: Network) -> dict[str, np.ndarray]:
         "level": level,
         "has_sessions": trace["n_red"] > 0,
         "removable": removable & (level < 2),  # the engine keeps no lesser session beside a privileged one
-        "decoys": translate_masks(trace["decoys"], code_map(TRACE_DECOYS, [decoy.name for decoy in network.decoys])),
+        "decoys": translate_masks(trace["decoys"], decoys),
         "malware": trace["malware"],
         "ot_running": trace["ot_running"],
         "compromised": trace["compromised"],
         "red_ports": np.where(scanned, ports, 0),
-        "candidates": meander_candidates(trace, network),
+        "candidates": meander_candidates(trace, network) + trace.arrays.get(CANDIDATES, 0),
         "impossible_chance": np.zeros(trace["blue_action"].shape, bool),
     }
 
@@ -253,6 +250,6 @@ def _engine_values(
     yield "ot_running", 1 - states["service_down"]
     yield "compromised", codes[beliefs]
     yield "red_ports", states["ports"][:, :n_hosts].copy()
-    by_meander = trace["red_agent"] == TRACE_RED_AGENTS.index("meander")
-    yield "candidates", np.where(by_meander, states["candidates"], 0)
+    known = trace.played_by(RED_AGENTS[MEANDER : MEANDER + 1]) | (CANDIDATES in trace.arrays)
+    yield "candidates", np.where(known, states["candidates"], 0)
     yield "impossible_chance", states["irregular"] > 0

@@ -1,14 +1,16 @@
 """Recorded games of genuine CybORG: reads the .npz trace format and translates its codes into the engine's.
 
-The format is described in docs/fidelity.md. All arrays of the true state are *after* the step.
+The format of the files is that of CAGE Challenge 2; docs/fidelity.md describes it. Games of other networks are recorded
+while they are played: their arrays have the same names, wider numbers and the network's own codes. All arrays of the
+true state are *after* the step.
 """
 
 from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,8 @@ TRACE_EXPLOITS = (
 TRACE_DECOYS = ("Apache", "Femitter", "HarakaSMPT", "Smss", "SSHD", "Svchost", "Tomcat", "Vsftpd")
 TRACE_PORTS = (21, 22, 25, 80, 135, 139, 443, 445, 3389, 3390, 53, 68)
 TRACE_SCANNED_BIT = 15
-TRACE_HOSTS, TRACE_SUBNETS = 13, 3
+TRACE_HOSTS, TRACE_SUBNETS, TRACE_ACTIONS = 13, 3, 145
+CANDIDATES = "candidates"  # an array of live games of programs
 
 # array: dimensions after the episodes ("T" steps, a number: that many), range of values (None: any)
 _ARRAYS: dict[str, tuple[tuple[str | int, ...], tuple[int, int] | None]] = {
@@ -33,7 +36,7 @@ _ARRAYS: dict[str, tuple[tuple[str | int, ...], tuple[int, int] | None]] = {
     "n_steps": ((), None),
     "obs0": ((7,), None),
     "obs": (("T", 7), None),
-    "blue_action": (("T",), (0, 144)),
+    "blue_action": (("T",), (0, TRACE_ACTIONS - 1)),
     "reward": (("T",), None),
     "red_action": (("T",), (0, len(RED_ACTIONS))),
     "red_target": (("T",), (-1, TRACE_HOSTS - 1)),
@@ -55,11 +58,55 @@ _ARRAYS: dict[str, tuple[tuple[str | int, ...], tuple[int, int] | None]] = {
 
 
 @dataclass(frozen=True)
+class Codes:
+    """What the numbers of a trace stand for, and the types that have room for them.
+
+    ``candidates`` is an array that only live games of programs have: the hosts from which red drew its target.
+    """
+
+    red_agents: tuple[str, ...]
+    exploits: tuple[str, ...]
+    decoys: tuple[str, ...]
+    ports: tuple[int, ...]
+    scanned_bit: int
+    action: type
+    host_set: type
+    port_set: type
+
+
+CAGE2_CODES = Codes(
+    TRACE_RED_AGENTS, TRACE_EXPLOITS, TRACE_DECOYS, TRACE_PORTS, TRACE_SCANNED_BIT, np.uint8, np.uint16, np.uint16
+)
+WIDE_SCANNED_BIT = 31
+
+
+def codes_of(network: Network) -> Codes:
+    """The codes of a live recording: those of the files where they can express the network, else its own."""
+    if fits_format(network) and network.red_agents == TRACE_RED_AGENTS:
+        return CAGE2_CODES
+    return Codes(
+        red_agents=network.red_agents,
+        exploits=tuple(exploit.name for exploit in network.exploits),
+        decoys=tuple(decoy.name for decoy in network.decoys),
+        ports=network.ports,
+        scanned_bit=WIDE_SCANNED_BIT,
+        action=np.int16,
+        host_set=np.int64,
+        port_set=np.int64,
+    )
+
+
+@dataclass(frozen=True)
 class Trace:
-    """E recorded episodes of up to T steps; ``arrays`` holds the arrays of the format by name."""
+    """E recorded episodes of up to T steps; ``arrays`` holds the arrays of the format by name.
+
+    ``digest`` is that of the network which a live recording was played on; files have none.
+    """
 
     path: str
     arrays: dict[str, np.ndarray]
+    codes: Codes = CAGE2_CODES
+    digest: str = ""
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.arrays[name]
@@ -76,13 +123,26 @@ class Trace:
 
     def take(self, episodes: Sequence[int] | np.ndarray) -> Trace:
         """The trace of some of the episodes."""
-        return Trace(self.path, {name: array[np.asarray(episodes)] for name, array in self.arrays.items()})
+        kept = {name: array[np.asarray(episodes)] for name, array in self.arrays.items()}
+        return replace(self, arrays=kept)
+
+    def red_agent(self, episode: int) -> str:
+        """Name of the red agent of an episode."""
+        return self.codes.red_agents[int(self["red_agent"][episode])]
+
+    def played_by(self, red_agents: Iterable[str]) -> np.ndarray:
+        """Which episodes were played by one of these red agents; (E,) bool."""
+        numbers = [number for number, name in enumerate(self.codes.red_agents) if name in set(red_agents)]
+        return np.isin(self["red_agent"], numbers)
 
     @staticmethod
     def join(traces: Sequence[Trace]) -> Trace:
-        """One trace of all the episodes of ``traces``, which must have the same number of steps."""
+        """One trace of all the episodes of ``traces`` of one network, which must have the same number of steps."""
         path = ", ".join(trace.path for trace in traces)
-        return Trace(path, {name: np.concatenate([trace[name] for trace in traces]) for name in _ARRAYS})
+        joined = {name: np.concatenate([trace[name] for trace in traces]) for name in _ARRAYS}
+        if all(CANDIDATES in trace.arrays for trace in traces):
+            joined[CANDIDATES] = np.concatenate([trace[CANDIDATES] for trace in traces])
+        return replace(traces[0], path=path, arrays=joined)
 
 
 def load_trace(path: Path | str) -> Trace:
@@ -122,15 +182,32 @@ def translate_masks(masks: np.ndarray, bit_map: np.ndarray) -> np.ndarray:
     return moved
 
 
-def check_fits(trace: Trace, network: Network) -> None:
-    """Refuses a network whose hosts, exploits, decoys or ports are not those of CAGE Challenge 2."""
+def as_set(members: Iterable[int]) -> int:
+    """A set of hosts as 64 bits with a sign: host 63 is the sign."""
+    mask = sum(1 << member for member in set(members))
+    return mask - (1 << 64) if mask >> 63 else mask
+
+
+def fits_format(network: Network) -> bool:
+    """Whether hosts, exploits, decoys and ports are those of CAGE Challenge 2."""
     exploits, decoys = [e.name for e in network.exploits], [d.name for d in network.decoys]
-    if (
-        len(network.hosts) != TRACE_HOSTS
-        or sorted(exploits) != sorted(TRACE_EXPLOITS)
-        or sorted(decoys) != sorted(TRACE_DECOYS)
-        or sorted(network.ports) != sorted(TRACE_PORTS)
-    ):
+    return (
+        len(network.hosts) == TRACE_HOSTS
+        and len(network.subnets) == TRACE_SUBNETS
+        and network.n_actions == TRACE_ACTIONS
+        and sorted(exploits) == sorted(TRACE_EXPLOITS)
+        and sorted(decoys) == sorted(TRACE_DECOYS)
+        and sorted(network.ports) == sorted(TRACE_PORTS)
+    )
+
+
+def check_fits(trace: Trace, network: Network) -> None:
+    """Refuses another network than that of a live recording, and for a file one that is not like CAGE Challenge 2."""
+    if trace.digest and trace.digest != network.digest:
+        raise TraceError(
+            f"{trace.path}: played on another network (digest {trace.digest}) than {network.name!r} ({network.digest})."
+        )
+    if not trace.digest and not fits_format(network):
         raise TraceError(f"{trace.path}: a trace of CAGE Challenge 2 cannot be replayed in network {network.name!r}.")
 
 

@@ -16,7 +16,7 @@ from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.replay import Replayer
-from workflow_rl.fidelity.traces import TRACE_DECOYS, TRACE_EXPLOITS, TRACE_RED_AGENTS, Trace
+from workflow_rl.fidelity.traces import Trace
 from workflow_rl.training.compliance import (
     IDLE,
     IN_ORDER,
@@ -251,7 +251,7 @@ def story_of_trace(trace: Trace, episode: int, network: Network, edition: str, w
     for step in range(int(trace["n_steps"][episode])):
         row = {name: trace[name][episode, step] for name in trace.arrays if trace[name].ndim > 1 and name != "obs0"}
         action, total = int(row["blue_action"]), total + float(row["reward"])
-        exploit = TRACE_EXPLOITS[row["exploit"]] if row["exploit"] >= 0 else ""
+        exploit = trace.codes.exploits[row["exploit"]] if row["exploit"] >= 0 else ""
         bits = np.unpackbits(row["obs"])[: BITS_PER_HOST * len(network.hosts)].reshape(-1, BITS_PER_HOST).astype(int)
         frames.append(
             Frame(
@@ -261,7 +261,7 @@ def story_of_trace(trace: Trace, episode: int, network: Network, edition: str, w
                 level=row["priv"].astype(int).tolist(),
                 belief=(bits[:, 2] + 2 * bits[:, 3]).tolist(),
                 activity=(bits[:, 0] + 2 * bits[:, 1]).tolist(),
-                decoys=[_members(TRACE_DECOYS, mask) for mask in row["decoys"].tolist()],
+                decoys=[_members(trace.codes.decoys, mask) for mask in row["decoys"].tolist()],
                 service_down=not row["ot_running"],
                 reward=round(float(row["reward"]), 1),
                 total=round(total, 1),
@@ -269,8 +269,7 @@ def story_of_trace(trace: Trace, episode: int, network: Network, edition: str, w
             )
         )
         before = row["priv"] > 0
-    red_agent = TRACE_RED_AGENTS[int(trace["red_agent"][episode])]
-    return Story(f"episode {episode} of {trace.path}", red_agent, edition, workflow, frames)
+    return Story(f"episode {episode} of {trace.path}", trace.red_agent(episode), edition, workflow, frames)
 
 
 def held_in_words(network: Network, state: Any) -> str:

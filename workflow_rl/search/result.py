@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.engine.network import Network
-from workflow_rl.envs.env import Backend
+from workflow_rl.envs.cyborg_sim import Backend
 from workflow_rl.envs.game import Games
 from workflow_rl.runs import Run, write_atomically
 from workflow_rl.search.finalists import LENGTHS, Finished, final_path, findings

@@ -15,7 +15,8 @@ from workflow_rl.engine.bait import full_actions
 from workflow_rl.engine.network import Network
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
-from workflow_rl.envs.env import NATIVE, Backend, make_envs
+from workflow_rl.envs.cyborg_sim import NATIVE, Backend
+from workflow_rl.envs.env import make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import View, unlike_cage2

@@ -10,7 +10,7 @@ import torch
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
 from workflow_rl.engine.network import Network
 from workflow_rl.envs.checks import parse_red_agents
-from workflow_rl.envs.env import Backend, check_backend
+from workflow_rl.envs.cyborg_sim import Backend, check_backend
 from workflow_rl.envs.views import View, check_seen
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.training.collectors import workflows_of

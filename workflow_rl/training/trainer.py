@@ -15,7 +15,8 @@ import torch
 from workflow_rl.config import TrainConfig, check_jobs
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network
-from workflow_rl.envs.env import Backend, make_envs
+from workflow_rl.envs.cyborg_sim import Backend
+from workflow_rl.envs.env import make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.runs import Json, Run

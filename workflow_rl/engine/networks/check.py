@@ -21,7 +21,6 @@ from workflow_rl.engine.network import (
     Program,
 )
 from workflow_rl.engine.networks.complaint import Complaint, out_of_range, shown, unknown, wrong_value
-from workflow_rl.engine.networks.ways import routes
 
 CAPACITY = {
     "hosts": 64,
@@ -56,13 +55,10 @@ def complaints(network: Network) -> Iterator[Complaint]:
     yield from _capacities(network)
     yield from _wrong_names(network)
     yield from _repeated_names(network)
-    strangers = list(_unknown_names(network))
-    yield from strangers
+    yield from _unknown_names(network)
     yield from _wrong_structure(network)
     for name, program in network.red.programs.items():
         yield from _wrong_program(network, name, program)
-    if not strangers:
-        yield from _unreachable(network)
 
 
 def _capacities(network: Network) -> Iterator[Complaint]:
@@ -252,21 +248,6 @@ def _wrong_hosts(network: Network) -> Iterator[Complaint]:
             if not 1 <= number < 2**15:
                 field, allowed = f"hosts[{i}].process_ids", "from 1 to 32767"
                 yield wrong_value(field, allowed, number, f"{field}[{j}]")
-
-
-def _unreachable(network: Network) -> Iterator[Complaint]:
-    """Subnets to which no way leads from the foothold, whatever red takes."""
-    reached = routes(network)
-    for i, subnet in enumerate(network.subnets):
-        if subnet.name not in reached:
-            gate = subnet.reached_through
-            gate = gate if isinstance(gate, str) else ", ".join(gate)
-            yield Complaint(
-                f"subnets[{i}].reached_through",
-                f"cuts off {shown(subnet.name)}: red can take no host of {gate}",
-                shown(gate),
-                f"hosts that red can take, in or behind {', '.join(reached) or 'its foothold'}",
-            )
 
 
 def _wrong_program(network: Network, name: str, program: Program) -> Iterator[Complaint]:

@@ -131,6 +131,21 @@ def _spread(network: Network, swept: Collection[str], attacked: Collection[str])
         held = taken
 
 
+def cut_off(network: Network) -> Iterator[Complaint]:
+    """Subnets to which no way leads from the foothold, whatever red takes."""
+    reached = routes(network)
+    for i, subnet in enumerate(network.subnets):
+        if subnet.name not in reached:
+            gate = subnet.reached_through
+            gate = gate if isinstance(gate, str) else ", ".join(gate)
+            yield Complaint(
+                f"subnets[{i}].reached_through",
+                f"cuts off {shown(subnet.name)}: red can take no host of {gate}",
+                shown(gate),
+                f"hosts that red can take, in or behind {', '.join(reached) or 'its foothold'}",
+            )
+
+
 def warnings(network: Network) -> Iterator[Complaint]:
     """What is allowed and yet perhaps not intended."""
     reached = {host for agent in network.red_agents for host in taken_by(network, agent)}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
-from workflow_rl.engine.network import Host, Network
-from workflow_rl.engine.networks.cyborg_rules import (
+from workflow_rl.engine.cyborg.rules import (
     LEVELS,
     OPEN,
     PRIVILEGED,
     SERVICE,
-    cage2,
     cyborg_names,
     gateway_sets,
     genuine_bline,
@@ -19,27 +17,28 @@ from workflow_rl.engine.networks.cyborg_rules import (
     retaken_groups,
     takeable,
 )
+from workflow_rl.engine.network import Host, Network
 
 
-def cyborg_problems(network: Network, red_agents: Iterable[str] | None = None) -> list[str]:
+def cyborg_problems(network: Network, stock: Network, red_agents: Iterable[str] | None = None) -> list[str]:
     """Reasons, one sentence without full stop each, why genuine CybORG does not play the network as described.
 
     Args:
         network: the network.
+        stock: CAGE Challenge 2, whose numbers are fixed in CybORG.
         red_agents: whose play is examined; None: all of the network's, empty: none.
     """
-    problems = [*_numbers(network), *_structure(network)]
+    problems = [*_numbers(network, stock), *_structure(network)]
     for host in network.hosts:
         problems += _host_problems(network, host)
     if problems:
         return problems
     for red_agent in network.red_agents if red_agents is None else red_agents:
-        problems += [f"red agent {red_agent}: {problem}" for problem in _agent_problems(network, red_agent)]
+        problems += [f"red agent {red_agent}: {problem}" for problem in _agent_problems(network, stock, red_agent)]
     return problems
 
 
-def _numbers(network: Network) -> Iterator[str]:
-    stock = cage2()
+def _numbers(network: Network, stock: Network) -> Iterator[str]:
     for what in ("chance", "records"):
         for item in fields(getattr(network, what)):
             ours, theirs = (getattr(getattr(side, what), item.name) for side in (network, stock))
@@ -101,14 +100,14 @@ def _host_problems(network: Network, host: Host) -> Iterator[str]:
             yield f"host {host.name} runs a listening process called {SERVICE}, so CybORG never sees the service stop"
 
 
-def _agent_problems(network: Network, red_agent: str) -> Iterator[str]:
+def _agent_problems(network: Network, stock: Network, red_agent: str) -> Iterator[str]:
     if red_agent not in network.red_agents:
         yield f"the network has no such agent; it has {', '.join(network.red_agents)}"
     elif red_agent == "meander":
         yield from _meander_problems(network)
     elif red_agent == "bline":
         names = cyborg_names(network)
-        expected, program = genuine_bline(network, names), network.red.programs["bline"]
+        expected, program = genuine_bline(network, names, stock), network.red.programs["bline"]
         if isinstance(expected, str):
             yield f"genuine B_line cannot play here: {expected}"
         elif program.program != expected.program:
@@ -116,8 +115,6 @@ def _agent_problems(network: Network, red_agent: str) -> Iterator[str]:
             yield f"line {line} of its program is not what genuine B_line executes here"
         elif set(program.users) != set(expected.users):
             yield f"its users must be {', '.join(expected.users)}, from which genuine B_line draws"
-    elif red_agent != "sleep":
-        yield "genuine CybORG has no such agent; it has bline, meander and sleep"
 
 
 def _pairs(left: tuple[object, ...], right: tuple[object, ...]) -> Iterator[tuple[object, object]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import chain
 
 from workflow_rl.engine.network import Host, Network, Program
-from workflow_rl.engine.network_file import as_network
 
 FOOTHOLD, TARGET, SERVICE = "User0", "Op_Server0", "OTService"  # names that its red agents know
 GATEWAY, RETAKEN_FIRST, RETAKEN_THEN = "Enterprise", "Op", "Ent"  # parts of names that they look for
@@ -21,11 +20,6 @@ TYPES = {  # its types of process, and ours
 }  # fmt: skip
 _KEYS = ("success", "Valid", "action")  # of its observations, beside the names of hosts
 _LONGEST = 48
-
-
-def cage2() -> Network:
-    """CAGE Challenge 2, for the numbers that are fixed in CybORG."""
-    return as_network("cage2")
 
 
 def process_type(name: str) -> str | None:
@@ -130,8 +124,11 @@ def _unused(name: str, taken: set[str]) -> str:
     return free
 
 
-def genuine_bline(network: Network, names: dict[str, str]) -> Program | str:
-    """The program that CybORG's B_line executes on hosts of these ``names``, or the reason why it cannot."""
+def genuine_bline(network: Network, names: dict[str, str], stock: Network) -> Program | str:
+    """The program that CybORG's B_line executes on hosts of these ``names``, or the reason why it cannot.
+
+    ``stock`` is CAGE Challenge 2, whose numbers are fixed in CybORG.
+    """
     hosts = dict(zip(network.host_names, network.hosts, strict=True))
     foothold, target = network.red.foothold, network.operational_service.host
     for host, name in ((foothold, FOOTHOLD), (target, TARGET)):
@@ -160,7 +157,7 @@ def genuine_bline(network: Network, names: dict[str, str]) -> Program | str:
     third = subnet.hosts[2]
     if target not in (third, *hosts[third].reveals):
         return f"{third}, the third host of subnet {subnet.name}, which it attacks next, does not reveal {target}"
-    stock = cage2().red.programs["bline"]
+    own = stock.red.programs["bline"]
     places = {0: home, 7: subnet.name, 8: third, 11: target}  # lines of the stock program by what they aim at
-    moved = {stock.program[line].target: place for line, place in places.items()}
-    return Program(tuple(replace(line, target=moved.get(line.target, line.target)) for line in stock.program), users)
+    moved = {own.program[line].target: place for line, place in places.items()}
+    return Program(tuple(replace(line, target=moved.get(line.target, line.target)) for line in own.program), users)

@@ -6,11 +6,7 @@ from copy import deepcopy
 from math import log2
 from typing import Any
 
-import yaml
-
-from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
-from workflow_rl.engine.networks.cyborg_problems import cyborg_problems
-from workflow_rl.engine.networks.cyborg_rules import (
+from workflow_rl.engine.cyborg.rules import (
     CLOSED,
     LEVELS,
     OPEN,
@@ -20,7 +16,7 @@ from workflow_rl.engine.networks.cyborg_rules import (
     process_type,
     takeable,
 )
-from workflow_rl.errors import UserError
+from workflow_rl.engine.network import RED_ACTIONS, Host, Network, Service, Subnet
 
 # How CybORG describes the processes of our types of service.
 _PROCESSES: dict[str, dict[str, Any]] = {
@@ -57,8 +53,6 @@ def cyborg_scenario(network: Network) -> Yaml:
     Raises:
         UserError: genuine CybORG cannot play the network.
     """
-    for problem in cyborg_problems(network, ()):
-        raise UserError(f"genuine CybORG cannot play the network {network.name}: {problem}.")
     names = cyborg_names(network)
     return {
         "Agents": {"Blue": _blue(network, names), "Green": _green(network, names), "Red": _red(network, names)},
@@ -69,6 +63,8 @@ def cyborg_scenario(network: Network) -> Yaml:
 
 def scenario_text(network: Network) -> str:
     """The same as the text of a YAML file, with the images merged into the hosts."""
+    import yaml
+
     return str(yaml.safe_dump(cyborg_scenario(network), sort_keys=False, width=120))
 
 

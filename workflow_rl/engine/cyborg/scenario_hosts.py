@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
+from workflow_rl.engine.cyborg.rules import LEVELS, PRIVILEGED, SERVICE, TYPES, process_type
+from workflow_rl.engine.cyborg.scenario_yaml import Part, read_yaml, shown
 from workflow_rl.engine.network import Host, Service
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.check import NAME
-from workflow_rl.engine.networks.cyborg_rules import LEVELS, PRIVILEGED, SERVICE, TYPES, cage2, process_type
-from workflow_rl.engine.networks.cyborg_yaml import Part, read_yaml, shown
 
 _OF_IMAGE = ("Processes", "System info", "User Info", "Services")
 _OF_HOST = ("AWS_Info", "image", "info", "ConfidentialityValue", "AvailabilityValue", *_OF_IMAGE)
@@ -120,6 +121,10 @@ def _processes(entries: dict[str, Part], system: str) -> tuple[list[tuple[Servic
         process = part.table(_OF_PROCESS, ("Process Name",))
         name = process["Process Name"].text()
         pid = process["PID"].number(1, 2**15 - 1) if "PID" in process else 0
+        if "PPID" in process:
+            process["PPID"].number(0, 2**15 - 1)
+        if "Path" in process:
+            process["Path"].text()
         connections = process["Connections"].entries() if "Connections" in process else []
         if expected and (pid == expected or name == SERVICE):
             if pid != expected or name != SERVICE or connections or found:
@@ -169,7 +174,7 @@ def _service(part: Part, process: dict[str, Part], ports: tuple[int, ...], syste
         if given is None:
             process["Process Type"].refuse(f"is {process['Process Type'].value!r}; known: {', '.join(TYPES)}")
         kind = given
-    weak = bool(kind) and any(exploit.type == kind and exploit.port in ports for exploit in cage2().exploits)
+    weak = bool(kind) and any(exploit.type == kind and exploit.port in ports for exploit in as_network(CAGE2).exploits)
     reason = _not_exploitable(kind, process, system, account)
     if weak and reason:
         part.refuse(f"is of type {kind} but {reason}, which cannot be represented")
@@ -198,17 +203,20 @@ def _properties(part: Part | None) -> list[str] | str:
 
 
 def _guessable(part: Part) -> str:
+    """The first account whose password can be guessed; CybORG's red tries no other."""
+    found = ""
     for user in part.entries():
         entries = user.table(_OF_USER, ("Username",))
+        name = entries["Username"].text()
+        for group in entries["Groups"].entries() if "Groups" in entries else []:
+            group.table(("GID", "Group Name"))
         guessed = entries.get("Bruteforceable", Part(False, part.file))
         if type(guessed.value) is not bool:
             guessed.refuse(f"must be true or false, not {shown(guessed.value)}")
-        if guessed.value:
-            name = entries["Username"].text()
-            if name in PRIVILEGED.values():
-                user.refuse(f"lets red guess the password of {name}, which cannot be represented")
-            return name
-    return ""
+        if guessed.value and not found and name in PRIVILEGED.values():
+            user.refuse(f"lets red guess the password of {name}, which cannot be represented")
+        found = found or (name if guessed.value else "")
+    return found
 
 
 def _info(name: str, part: Part | None, hosts: Part, runs_service: bool) -> tuple[bool, tuple[str, ...]]:

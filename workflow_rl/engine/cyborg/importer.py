@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from workflow_rl.engine.network import DECOY_PREFIX, Accounts, Host, Meander, Network, OperationalService, Red, Subnet
-from workflow_rl.engine.networks.check import CAPACITY, LONGEST_NAME, contradictions
-from workflow_rl.engine.networks.cyborg_agents import Agents, read_agents
-from workflow_rl.engine.networks.cyborg_export import addresses
-from workflow_rl.engine.networks.cyborg_hosts import Computer, read_hosts
-from workflow_rl.engine.networks.cyborg_problems import runs_out
-from workflow_rl.engine.networks.cyborg_rules import (
+from workflow_rl.engine.cyborg.exporter import addresses
+from workflow_rl.engine.cyborg.problems import runs_out
+from workflow_rl.engine.cyborg.rules import (
     CLOSED,
     GATEWAY,
     OPEN,
@@ -22,12 +18,16 @@ from workflow_rl.engine.networks.cyborg_rules import (
     RETAKEN_THEN,
     SERVICE,
     TARGET,
-    cage2,
     genuine_bline,
     takeable,
     usable_name,
 )
-from workflow_rl.engine.networks.cyborg_yaml import Part, read_yaml
+from workflow_rl.engine.cyborg.scenario_agents import Agents, read_agents
+from workflow_rl.engine.cyborg.scenario_hosts import Computer, read_hosts
+from workflow_rl.engine.cyborg.scenario_yaml import Part, read_yaml
+from workflow_rl.engine.network import DECOY_PREFIX, Accounts, Host, Meander, Network, OperationalService, Red, Subnet
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.check import CAPACITY, LONGEST_NAME, contradictions
 from workflow_rl.errors import NetworkError, UserError
 
 _LARGEST_SUBNET = 1000
@@ -65,7 +65,7 @@ def import_scenario(path: Path, unit_types: Mapping[str, str] | None = None) -> 
     network = _with_unit_types(network, unit_types or {}, notes)
     for where, complaint in contradictions(network):
         raise NetworkError(f"{path}: as a network, {where} {complaint}.")
-    stock = cage2()
+    stock = as_network(CAGE2)
     return (stock if replace(network, name=stock.name) == stock else network), notes
 
 
@@ -80,7 +80,7 @@ def _assemble(path: Path, computers: list[Computer], subnets: list[Subnet], agen
             computer.part.refuse("has a name that CybORG itself uses for something else")
     hosts = tuple(computer.host for computer in computers)
     accounts = {service.account for host in hosts for service in host.services}
-    stock = cage2()
+    stock = as_network(CAGE2)
     verbs = agents.blue.host_actions
     decoys = tuple(decoy for decoy in stock.decoys if DECOY_PREFIX + decoy.name in verbs)
     return replace(
@@ -183,7 +183,7 @@ def _with_red(network: Network, notes: list[str]) -> Network:
     if runs_out(network):
         notes.append("Genuine Meander fails when it holds all hosts that it can find; ours sleeps then.")
     network = replace(network, red=Red(foothold, {}, Meander(retakes)))
-    program = genuine_bline(network, {name: name for name in network.host_names})
+    program = genuine_bline(network, {name: name for name in network.host_names}, as_network(CAGE2))
     if isinstance(program, str):
         notes.append(f"There is no red agent bline: genuine B_line cannot play here, because {program}.")
         return network

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workflow_rl.engine.cyborg.rules import GREEN_SCANS, PRIVILEGED
+from workflow_rl.engine.cyborg.scenario_hosts import Computer
+from workflow_rl.engine.cyborg.scenario_yaml import Part, shown
 from workflow_rl.engine.network import RED_ACTIONS, Blue
+from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.check import HOST_VERBS, PLAIN_VERBS
-from workflow_rl.engine.networks.cyborg_hosts import Computer
-from workflow_rl.engine.networks.cyborg_rules import GREEN_SCANS, PRIVILEGED, cage2
-from workflow_rl.engine.networks.cyborg_yaml import Part, shown
 
 _OF_AGENT = (
     "AllowedSubnets", "INT", "actions", "adversary", "agent_type", "reward_calculator_type", "starting_sessions",
@@ -86,7 +87,7 @@ def _reward(agent: Part, allowed: tuple[str, ...]) -> None:
 
 
 def _red(agent: Part, hosts: dict[str, Computer]) -> str:
-    entries, stock = agent.table(), cage2()
+    entries, stock = agent.table(), as_network(CAGE2)
     known = (*RED_ACTIONS, *(exploit.name for exploit in stock.exploits))
     actions = entries["actions"].texts(known)
     for action in RED_ACTIONS:
@@ -108,7 +109,7 @@ def _red(agent: Part, hosts: dict[str, Computer]) -> str:
 
 
 def _blue(agent: Part, hosts: list[str]) -> Blue:
-    entries, stock = agent.table(), cage2()
+    entries, stock = agent.table(), as_network(CAGE2)
     decoys = [verb for verb in stock.blue.host_actions if verb not in HOST_VERBS]
     actions = entries["actions"].texts((*PLAIN_VERBS, *HOST_VERBS, *decoys))
     plain = [verb for verb in actions if verb in PLAIN_VERBS]

@@ -1,0 +1,220 @@
+"""The engine keeps step with genuine CybORG on other networks and against programs that users write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.programs import random_program, with_programs
+from tests.programs import NASTY
+from tests.variants import variant
+from workflow_rl import CyborgVectorEnv
+from workflow_rl.defenders.protocol import reference_policy
+from workflow_rl.engine.network import RED_ACTIONS, Network, Service
+from workflow_rl.engine.tables import NO_SERVICE, compile_tables
+from workflow_rl.errors import TraceError
+from workflow_rl.fidelity.cyborg_recorder import Recorder
+from workflow_rl.fidelity.lockstep import LiveGames, LockstepResult, live_lockstep, record_games
+from workflow_rl.fidelity.replay import Replayer, replay
+from workflow_rl.fidelity.traces import CANDIDATES, Trace
+
+pytestmark = pytest.mark.needs("csle_cyborg")
+
+BLUES = ("random", "reactive-remove", "reactive-restore")
+SCAN, EXPLOIT = (RED_ACTIONS.index(name) for name in ("DiscoverNetworkServices", "ExploitRemoteService"))
+
+
+def lockstep(network: Network, reds: tuple[str, ...], games: int, steps: int = 100, seed: int = 0) -> LockstepResult:
+    """Live games with green asleep and acting."""
+    blues = {name: reference_policy(name, network) for name in BLUES}
+    return live_lockstep(LiveGames(games, reds, max_steps=steps, seed=seed), blues, network)
+
+
+def recorded(network: Network, red: str, games: int, blue: str = "random", steps: int = 100) -> Trace:
+    """A live recording with an acting green."""
+    envs = CyborgVectorEnv(1, red, network=network, green_agent="active", max_steps=None, recorder=Recorder)
+    policy = reference_policy(blue, network)
+    with closing(envs):
+        return Trace.join(
+            [record_games(envs, policy, red, np.array([i], np.uint64), steps, ["0"]) for i in range(games)]
+        )
+
+
+def own_program(n_hosts: int, seed: int) -> Network:
+    """A random network, with a random program ``own`` beside the stock agents."""
+    network = variant(n_hosts, seed)
+    return with_programs(network, {"own": random_program(network, seed)})
+
+
+@pytest.mark.parametrize("games", [3, pytest.param(24, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", NASTY)
+def test_the_engine_keeps_step_with_a_program_that_does_what_no_stock_agent_does(
+    name: str, games: int, network: Network
+) -> None:
+    found = lockstep(with_programs(network, {name: NASTY[name]}), (name,), games, 100 if games > 3 else 60)
+    assert found.mismatched_steps == 0, found.first_mismatch
+    assert found.episodes == games
+
+
+def test_b_line_written_as_a_program_plays_the_games_of_genuine_b_line(network: Network) -> None:
+    """From equal seeds, chance included: the recordings are the same in every array."""
+    copied = with_programs(network, {"straight": network.red.programs["bline"]})
+    for blue in ("random", "reactive-remove"):
+        genuine, ours = (recorded(copied, red, 4, blue) for red in ("bline", "straight"))
+        assert set(ours.arrays) - set(genuine.arrays) == {CANDIDATES}
+        for name in set(genuine.arrays) - {"red_agent"}:
+            assert np.array_equal(genuine[name], ours[name]), name
+        assert (ours[CANDIDATES] != 0).sum() == 4  # drawn once in each game
+
+
+@pytest.mark.parametrize(
+    "n_hosts",
+    [7, 12, 16, 33, *(pytest.param(n, marks=pytest.mark.long) for n in (9, 13, 14, 20, 27, 31, 32, 40, 52, 64))],
+)
+def test_the_engine_keeps_step_with_genuine_cyborg_on_a_network_of_any_size(n_hosts: int) -> None:
+    """Services, systems, values and what hosts reveal are drawn; red is B_line, Meander and a random program."""
+    found = lockstep(own_program(n_hosts, seed=1), ("bline", "meander", "own"), 3 if n_hosts in (7, 12, 16, 33) else 12)
+    assert found.mismatched_steps == 0, found.first_mismatch
+    assert found.steps == 100 * found.episodes
+
+
+@pytest.mark.long
+def test_the_engine_keeps_step_with_genuine_cyborg_on_ten_generated_networks() -> None:
+    pytest.importorskip("workflow_rl.engine.networks.generate")
+    from benchmarks.networks import networks, play
+
+    played = [play(network) for network in networks(10, seed=1000)]
+    assert [one.problem for one in played] == [""] * 10
+    assert sum(one.steps for one in played) >= 10 * 12 * 100
+    assert sum(one.mismatched_steps for one in played) == 0
+
+
+def test_the_first_of_two_services_on_a_port_answers(network: Network) -> None:
+    """As in CybORG: a web service of SYSTEM before the one of an ordinary account makes HTTPRFI privileged at once."""
+    place = network.host_names.index("Enterprise1")
+    host = network.hosts[place]
+    double = replace(host, services=(Service("w3wp.exe", "SYSTEM", (80,), "web"), *host.services), process_ids=())
+    changed = replace(network, hosts=(*network.hosts[:place], double, *network.hosts[place + 1 :]))
+    found = lockstep(changed, ("meander",), 6)
+    assert found.mismatched_steps == 0, found.first_mismatch
+    rfi = [exploit.name for exploit in network.exploits].index("HTTPRFI")
+    outcomes = [compile_tables(one)[0]["outcome"][place, rfi] for one in (network, changed)]
+    assert outcomes[0] != outcomes[1]
+
+
+def test_a_live_recording_knows_its_network(network: Network) -> None:
+    trace = recorded(network, "bline", 1, steps=5)
+    assert trace.digest == network.digest
+    assert replay(trace, network).mismatched_steps == 0
+    dearer = replace(network, reward=replace(network.reward, restore=2.0))
+    with pytest.raises(TraceError, match=r"played on another network .* than 'cage2'"):
+        replay(trace, dearer)
+
+
+# A wrong entry in the tables of a wide network, chosen so that the recording depends on it: each function changes one
+# and takes the network, its tables and the recordings by red agent.
+Recordings = dict[str, Trace]
+Mutant = Callable[[Network, np.ndarray, Recordings], str]
+
+
+@pytest.fixture(scope="module", params=[24, 44], ids=["32 bits", "64 bits"])
+def wide(request: pytest.FixtureRequest) -> tuple[Network, Recordings]:
+    network = own_program(request.param, seed=3)
+    return network, {red: recorded(network, red, 2) for red in ("bline", "meander", "own")}
+
+
+def high_host(network: Network, condition: np.ndarray) -> int:
+    """The last host for which a condition (E, T, hosts) ever holds; it is beyond the first 16."""
+    host = int(np.flatnonzero(condition.any(axis=(0, 1)))[-1])
+    assert 16 <= host < len(network.hosts)
+    return host
+
+
+def wrong_gateway(network: Network, tables: np.ndarray, _: Recordings) -> str:
+    place = network.subnet_names.index("Operational")
+    tables[0]["gateways"][place] = 1 << network.host_names.index("Defender")
+    return "bline"
+
+
+def wrong_price(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
+    host = high_host(network, recordings["meander"]["priv"] == 2)
+    held = np.flatnonzero(np.arange(256) >> host % 8 & 1)
+    tables[0]["prices"][host // 8, held] += 1
+    return "meander"
+
+
+def wrong_reveal(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
+    user = int(recordings["bline"]["red_target"][0, 1])
+    assert tables[0]["reveals"][user] == 1 << network.host_names.index(network.hosts[user].reveals[0])
+    tables[0]["reveals"][user] = 1 << network.host_names.index("Defender")
+    return "bline"
+
+
+def wrong_decoy_port(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
+    trace = recordings["meander"]
+    aimed = (trace["red_action"] == SCAN)[..., None] & (trace["red_target"][..., None] == np.arange(len(network.hosts)))
+    host = high_host(network, aimed & (trace["decoys"] > 0))
+    placed = trace["decoys"][..., host][aimed[..., host] & (trace["decoys"][..., host] > 0)][0]
+    tables[0]["decoy_ports"][placed] ^= 1 << network.ports.index(53)  # which only Defender has
+    return "meander"
+
+
+def wrong_line(network: Network, tables: np.ndarray, _: Recordings) -> str:
+    first = int(tables[0]["first_line"][network.red_number("own")])
+    tables[0]["line_success"][first + 1] = first
+    return "own"
+
+
+def wrong_candidates(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
+    first = int(tables[0]["first_line"][network.red_number("own")])
+    rows = np.flatnonzero(tables[0]["line_known"][first : first + 32]) + first
+    assert len(rows) > 0
+    assert (recordings["own"][CANDIDATES] != 0).any()
+    tables[0]["line_from"][rows] ^= 1 << network.host_names.index(network.red.foothold)
+    return "own"
+
+
+def wrong_sweep(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
+    host = high_host(network, recordings["meander"]["red_ports"] != 0)
+    tables[0]["subnet_hosts"][tables[0]["subnet"][host]] &= ~(1 << host)
+    return "meander"
+
+
+def wrong_outcome(network: Network, tables: np.ndarray, recordings: Recordings) -> str:
+    trace = recordings["meander"]
+    taken = (trace["exploit_result"] == 0)[..., None] & (
+        trace["red_target"][..., None] == np.arange(len(network.hosts))
+    )
+    host = high_host(network, taken)
+    exploit = int(trace["exploit"][taken[..., host]][0])
+    tables[0]["outcome"][host, exploit] = NO_SERVICE
+    return "meander"
+
+
+def wrong_retake(network: Network, tables: np.ndarray, _: Recordings) -> str:
+    tables[0]["retakes"][: len(network.red.meander.retakes)] = 0
+    return "meander"
+
+
+MUTANTS: list[Mutant] = [
+    wrong_gateway, wrong_price, wrong_reveal, wrong_decoy_port, wrong_line, wrong_candidates, wrong_sweep,
+    wrong_outcome, wrong_retake,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_wrong_entry_in_the_tables_of_a_wide_network_is_noticed(
+    mutant: Mutant, wide: tuple[Network, Recordings]
+) -> None:
+    network, recordings = wide
+    tables = compile_tables(network)
+    before = tables.tobytes()
+    red = mutant(network, tables, recordings)
+    assert tables.tobytes() != before
+    replayer = Replayer(recordings[red], network)
+    assert not replayer.differs(compile_tables(network))
+    assert replayer.differs(tables)
