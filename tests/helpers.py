@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections import deque
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,9 @@ import numpy as np
 
 from tests.conftest import ROOT
 from workflow_rl.cli import __main__ as cli
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.check import contradictions
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 from workflow_rl.search.executor import Executor, Job, Trained
@@ -114,6 +117,33 @@ def assert_refused(done: subprocess.CompletedProcess[str], complaint: str) -> No
 def games(red_agent: str, max_steps: int = 100, takeover: str = "0", edition: str = "current") -> Games:
     """Games of CAGE Challenge 2."""
     return Games(load_network(), red_agent, edition, max_steps, takeover)
+
+
+SPLIT = {"User1": "desk", "Enterprise2": "gate", "User3": "shop", "Enterprise0": "store", "Op_Host0": "lab",
+         "User2": "hall", "Op_Host2": "yard"}  # fmt: skip
+COPIED = ("User1", "User2", "User3", "User4", "Enterprise0", "Enterprise1", "Op_Host0")
+
+
+def grown(n_hosts: int = 13, n_types: int = 5) -> Network:
+    """CAGE Challenge 2 with more hosts, each like one that is there, and with unit types split."""
+    network = load_network()
+    finer = dict(list(SPLIT.items())[: n_types - len(network.unit_types)])
+    hosts = [replace(host, unit_type=finer.get(host.name, host.unit_type)) for host in network.hosts]
+    own = {host.name: host for host in hosts}
+    subnets = {subnet.name: list(subnet.hosts) for subnet in network.subnets}
+    for number in range(n_hosts - len(hosts)):
+        like = own[COPIED[number % len(COPIED)]]
+        copy = replace(like, name=f"{like.name.rstrip('0123456789')}{10 + number}")
+        hosts.append(copy)
+        subnets[network.subnet_of(like.name)].append(copy.name)
+    users = tuple(host.name for host in hosts if host.name in subnets["User"] and host.reveals)
+    red = replace(network.red, programs={"bline": replace(network.red.programs["bline"], users=users)})
+    grown_network = replace(
+        network, name="grown", unit_types=(*network.unit_types, *finer.values()), hosts=tuple(hosts), red=red,
+        subnets=tuple(replace(subnet, hosts=tuple(subnets[subnet.name])) for subnet in network.subnets),
+    )  # fmt: skip
+    assert not list(contradictions(grown_network))
+    return grown_network
 
 
 def same(left: Any, right: Any) -> bool:

@@ -213,7 +213,7 @@ def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_t
     whole = trained_here(tmp_path / "here", job.config)
     parcel = pack(job, 0.0, 0.0)
     assert parcel is not None
-    assert set(parcel.files) == {"config.json"}
+    assert set(parcel.files) == {"config.json", "network.toml"}
     assert parcel.start == (first.path / "policy.safetensors").read_bytes()
     messages = train_away(parcel)
     for kind, value in messages:

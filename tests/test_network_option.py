@@ -303,7 +303,10 @@ def test_a_search_on_ones_own_network_trains_there_and_its_report_says_so(
     assert "User5" in Path(result["report"]).read_text("utf-8")
     data = report_data(tmp_path / "run", network_of(tmp_path / "run"))
     assert (len(data.evaluations), len(data.predictions), data.problem) == (2, 120, "")
-    assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["network"] == network_of(tmp_path / "run").name
+    name = network_of(tmp_path / "run").name
+    assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["network"] == name
+    assert [row["network"] for row in run_json("runs", "--folder", tmp_path)["runs"]] == [name]
+    assert f" on {name} " in run("runs", "--folder", tmp_path).stdout
 
 
 def test_a_search_is_resumed_on_its_own_network(files: dict[int, Path], tmp_path: Path) -> None:
@@ -360,8 +363,8 @@ def test_a_directory_of_a_training_on_another_network_is_refused(files: dict[int
         (["evaluate", "sleep", "--protocol", "challenge"], "protocol is that of CAGE Challenge 2, not of network"),
         (["evaluate", "sleep", "--red-agent", "storm"], "unknown red agent 'storm'; allowed: bline, meander, sleep"),
         (["train", "--preset", "champion"], "supports only CAGE Challenge 2; network 'fourteen' differs in hosts"),
-        (["train", "--view", "memory"], "use --view plain --actions full."),
-        (["search", "--view", "memory"], "use --view plain --actions full."),
+        (["train", "--view", "memory"], "use --view short-memory or plain."),
+        (["search", "--view", "memory"], "use --view short-memory or plain."),
         (["train", "--workflow", "user,enterprise,op_server,op_host,defender"], "unknown unit type 'user'"),
     ],
 )  # fmt: skip
@@ -417,6 +420,20 @@ def test_a_memory_works_where_only_the_unit_types_differ(network: Network) -> No
     envs = with_view(CageVectorEnv(2, network=fine), View("memory", "host-decoy", fine))
     assert envs.reset(seed=0)[0].shape[1] == with_view(CageVectorEnv(1), View("memory")).reset(seed=0)[0].shape[1]
     check_task(make_config("general", view="memory", actions="host-decoy"), fine)
+
+
+def test_an_incident_on_ones_own_network_has_its_short_memory_and_is_not_exported(
+    files: dict[int, Path], tmp_path: Path
+) -> None:
+    words = ["train", "--network", str(files[20]), "--workflow", ORDER, "--takeover", "10", *TINY, "--no-tensorboard"]
+    done = run(*words, "--patience", "0", "--run-dir", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    policy = load_policy(tmp_path / "run")
+    assert (policy.view.observation, policy.view.actions) == ("short-memory", "host-decoy")
+    assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["takeover"] == "10"
+    assert run_json("watch", tmp_path / "run", "--episode", "1")["frames"][0]["step"] == 0
+    done = run("export", tmp_path / "run", tmp_path / "agent")
+    assert_refused(done, "the memory of an exported agent knows only CAGE Challenge 2, not network 'twenty'")
 
 
 def test_a_limit_is_known_only_for_cage2(network: Network) -> None:

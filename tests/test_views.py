@@ -77,15 +77,19 @@ def larger(network: Network) -> Network:
     return replace(network, hosts=hosts, subnets=tuple(subnets))
 
 
-def test_a_view_refuses_a_scenario_that_its_memory_does_not_know(network: Network) -> None:
-    for view in (MEMORY, View("plain", "host-decoy"), View("memory", "full")):
-        with pytest.raises(
-            UserError, match=f"the {view} supports only CAGE Challenge 2; .* differs in hosts, subnets."
-        ):
+def test_the_whole_memory_refuses_a_network_that_it_does_not_know(network: Network) -> None:
+    for view in (MEMORY, View("memory", "full")):
+        sentence = f"the {view} supports only CAGE Challenge 2; .* differs in hosts, subnets; use --view"
+        with pytest.raises(UserError, match=sentence):
             ViewedEnvs(CageVectorEnv(1, network=larger(network)), view)
     assert with_view(CageVectorEnv(1, network=larger(network)), PLAIN).single_action_space.n == 145 + 11
     dearer = replace(network, hosts=tuple(replace(host, value=5.0) for host in network.hosts))
     assert ViewedEnvs(CageVectorEnv(1, network=dearer), MEMORY).reset(seed=0)[0].shape == (1, 242)
+    types = ("defender", "enterprise", "op_server", "op_host", "user", "file_server")
+    finer = tuple(replace(host, unit_type="file_server" if host.name == "User3" else host.unit_type)
+                  for host in network.hosts)  # fmt: skip
+    finer_network = replace(network, unit_types=types, hosts=finer)
+    assert ViewedEnvs(CageVectorEnv(1, network=finer_network), MEMORY).reset(seed=0)[0].shape == (1, 242)
 
 
 @pytest.mark.needs("csle_cyborg")

@@ -427,7 +427,7 @@ def test_a_finished_search_a_training_and_a_run_in_use_cannot_be_resumed_as_a_se
 
 
 def test_a_search_whose_trainings_were_removed_says_so(searched: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    for name in ("config.json", "events.jsonl"):
+    for name in ("config.json", "network.toml", "events.jsonl"):
         (tmp_path / name).write_bytes((searched[0] / name).read_bytes())
     done = run("search", "--resume", tmp_path)
     assert done.returncode == 2

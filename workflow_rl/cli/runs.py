@@ -54,7 +54,9 @@ def print_runs(found: Figures) -> None:
         seconds = "" if run["seconds"] is None else f"{run['seconds']:.1f}"
         state = run["state"] + (f", {run['evaluations']} evaluations" if run["evaluations"] is not None else "")
         state += f": {run['problem']}" if run["problem"] else ""
-        about = [run["run"], run["kind"], state, run["red_agent"] or "", run["workflow"] or ""]
+        where = run["network"] or ""
+        opponent = " on ".join(filter(None, [run["red_agent"], where if where != "cage2" else ""]))
+        about = [run["run"], run["kind"], state, opponent, run["workflow"] or ""]
         rows.append([*about, figure, compliance, seconds])
     columns = ["run", "kind", "state", "red agent", "workflow (of a search: the best)", "return", "compliance", "s"]
     table(f"{len(rows)} runs", columns, rows)

@@ -63,7 +63,10 @@ def search(
     if resume is not None and (given or preset or run_dir):
         raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
     from workflow_rl.engine.networks.copies import chosen_network
+    from workflow_rl.runs import read_search_config
 
+    if resume is not None:
+        read_search_config(resume)  # a search at all?
     defended = chosen_network(resume, network)
     given = task_of(preset, given, defended.red_agents, defended.editions)
     config = make_search_config(preset, **({"in_flight": 0} if ray else {}) | given)

@@ -64,7 +64,7 @@ class Defender:
 
     act: Policy
     explain: Callable[[np.ndarray], list[str]] | None = None
-    view = REMEMBERED
+    view: View = REMEMBERED
 
     def __call__(self, memories: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Actions (0 .. 144) for memories (n_envs,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,20 @@ from gymnasium.vector import VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from workflow_rl.config import ACTION_VIEWS, VIEWS
+from workflow_rl.engine.bait import (
+    Bait,
+    bait_of,
+    forget_some,
+    full_actions,
+    note_all,
+    notes_dtype,
+    write_restored,
+)
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import DECOY_PREFIX, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs import memory
-from workflow_rl.envs.checks import check_actions
+from workflow_rl.envs.checks import check_actions, pack_observations
 from workflow_rl.envs.memory import MEMORY_DTYPE, WORD
 from workflow_rl.errors import UserError, check_choice
 
@@ -30,9 +40,10 @@ class View:
 
     Args:
         observation: ``plain``: four bits per host; ``short-memory``: also the hosts that blue restored; ``memory``:
-            everything that blue can remember (memory.py).
-        actions: ``full``: all actions; ``host-decoy``: one decoy action per host, which places the next useful decoy.
-        network: the network; memories and host-decoy actions support only CAGE Challenge 2.
+            everything that blue can remember in CAGE Challenge 2 (memory.py), whose hosts and attackers it knows.
+        actions: ``full``: all actions; ``host-decoy``: one decoy action per host, which places the next useful decoy
+            (bait.py).
+        network: the network.
     """
 
     observation: str = "plain"
@@ -64,15 +75,32 @@ class View:
         return min(self.observed, WORD)
 
     @property
+    def whole(self) -> bool:
+        """Does the policy observe the whole memory, which only CAGE Challenge 2 has?"""
+        return self.observation == "memory"
+
+    @property
+    def restored_at(self) -> int:
+        """Bit of a key where the restored hosts of the short memory begin: after the observation, beyond word 0."""
+        return max(self.observed, WORD)
+
+    @property
     def n_bits(self) -> int:
         """Number of bits that the policy observes."""
-        return {"plain": self.observed, "short-memory": memory.SHORT_BITS, "memory": memory.N_BITS}[self.observation]
+        short = self.observed + len(as_network(self.network).hosts)
+        return {"plain": self.observed, "short-memory": short, "memory": memory.N_BITS}[self.observation]
 
     @property
     def n_words(self) -> int:
         """Number of words into which these bits are packed."""
-        words = -(-self.observed // WORD)
-        return {"plain": words, "short-memory": memory.SHORT_WORDS, "memory": memory.N_WORDS}[self.observation]
+        short = self.restored_at + len(as_network(self.network).hosts)
+        bits = {"plain": self.observed, "short-memory": short, "memory": memory.N_WORDS * WORD}[self.observation]
+        return -(-bits // WORD)
+
+    @cached_property
+    def bait(self) -> Bait:
+        """The decoys of the network."""
+        return bait_of(as_network(self.network))
 
     @property
     def order_place(self) -> tuple[int, int]:
@@ -87,7 +115,7 @@ class View:
     @property
     def n_actions(self) -> int:
         """Number of actions."""
-        return memory.N_HOST_DECOY if self.actions == "host-decoy" else as_network(self.network).n_actions
+        return len(self.bait.full) if self.actions == "host-decoy" else as_network(self.network).n_actions
 
     def __str__(self) -> str:
         """The view as text for messages.
@@ -98,10 +126,17 @@ class View:
         return f"view {self.observation} with {self.actions} actions"
 
     def keys(self, packed: np.ndarray) -> np.ndarray:
-        """Keys (n_envs, key_words) of the ``packed_observations`` of environments with this view, for workflow 0."""
+        """Keys (n_envs, key_words) of the ``packed_observations`` of environments with this view, for workflow 0.
+
+        The short memory needs only the fields ``observation`` and ``restored``, which true states have too.
+        """
         words = np.zeros((len(packed), self.key_words), np.int64)
-        if self.remembers:
+        if self.whole:
             write_all(packed, words)
+        elif self.remembers:
+            seen = packed["observation"].reshape(len(packed), -1)
+            words[:, : seen.shape[1]] = seen
+            write_restored(packed["restored"].astype(np.int64), self.restored_at, words)
         else:
             words[:, : self.n_words] = packed[:, : self.n_words]
         return words
@@ -138,45 +173,40 @@ def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> 
             memory.begin(memories[i], packed[i])
 
 
-@compiled
-def full_actions(memories: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """The environment actions (n_envs,) that host-decoy actions stand for, given the memories."""
-    result = np.empty(len(actions), np.int64)
-    for i in range(len(actions)):
-        result[i] = memory.full_action(memories[i], actions[i])
-    return result
-
-
 def all_actions(view: View) -> np.ndarray:
-    """The environment action of each action of a view, (n_actions,); a decoy action stands for the first decoy."""
+    """The environment action of each action of a view, (n_actions,); a decoy action stands for any decoy."""
     if view.actions == "full":
         return np.arange(view.n_actions)
-    verbs = np.array([memory.ANALYSE, memory.REMOVE, memory.FIRST_DECOY, memory.RESTORE])
-    return np.concatenate([[memory.SLEEP], (verbs[:, None] + np.arange(memory.N_HOSTS)).ravel()])
+    network = as_network(view.network)
+    decoy = next((verb for verb in network.blue.host_actions if verb.startswith(DECOY_PREFIX)), "")
+    first = network.action_index(decoy, network.host_names[0]) if decoy else 0
+    return np.where(view.bait.full < 0, first - 1 - view.bait.full if decoy else 0, view.bait.full)
 
 
 def view_actions(actions: np.ndarray) -> np.ndarray:
-    """The host-decoy actions (n_envs,) that stand for environment actions."""
+    """The host-decoy actions (n_envs,) that stand for environment actions of CAGE Challenge 2."""
     return np.array([memory.view_action(action) for action in actions.tolist()])
 
 
-def check_seen(network: Network, view: View) -> None:
-    """Rejects a network that the view's memory does not support: it assumes the hosts and decoys of the challenge.
+def unlike_cage2(network: Network) -> list[str]:
+    """The parts of a network in which it differs from those of the challenge that the whole memory assumes."""
 
-    Neither the values of hosts nor their unit types affect the memory.
-    """
-
-    def parts(of: Network) -> dict[str, object]:
+    def parts(of: Network) -> dict[str, object]:  # neither values nor unit types affect the memory
         hosts = [replace(host, value=0.0, process_ids=(), unit_type="") for host in of.hosts]
         names = ("subnets", "blue", "decoys", "exploits", "red")
         return {"hosts": hosts} | {name: getattr(of, name) for name in names}
 
-    known = parts(as_network(CAGE2)) if view.tracks else {}
-    other = [name for name, part in known.items() if parts(network)[name] != part]
+    own = parts(network)
+    return [name for name, part in parts(as_network(CAGE2)).items() if own[name] != part]
+
+
+def check_seen(network: Network, view: View) -> None:
+    """Rejects a network that the whole memory does not support."""
+    other = unlike_cage2(network) if view.whole else []
     if other:
         raise UserError(
-            f"the {view} supports only CAGE Challenge 2; network {network.name!r} differs in {', '.join(other)}: use "
-            "--view plain --actions full."
+            f"the {view} supports only CAGE Challenge 2; network {network.name!r} differs in {', '.join(other)}; use "
+            "--view short-memory or plain."
         )
 
 
@@ -209,7 +239,9 @@ class ViewedEnvs(VectorWrapper):
         self.single_action_space = Discrete(view.n_actions)
         self.observation_space = batch_space(self.single_observation_space, envs.num_envs)
         self.action_space = batch_space(self.single_action_space, envs.num_envs)
-        self.memories = np.zeros(envs.num_envs, MEMORY_DTYPE)
+        self.bait = bait_of(envs.network)
+        self.whole = not unlike_cage2(envs.network)  # then all that can be remembered is
+        self.memories = np.zeros(envs.num_envs, MEMORY_DTYPE if self.whole else notes_dtype(envs.network))
 
     @property
     def network(self) -> Network:
@@ -219,7 +251,7 @@ class ViewedEnvs(VectorWrapper):
 
     @property
     def packed_observations(self) -> np.ndarray:
-        """The memories, (num_envs,) of MEMORY_DTYPE, if the policy observes them; else the packed observations."""
+        """The memories, (num_envs,), if the policy observes them; else the packed observations."""
         if self.view.remembers:
             return self.memories.copy()
         packed: np.ndarray = self.envs.packed_observations
@@ -232,7 +264,7 @@ class ViewedEnvs(VectorWrapper):
         mask = (options or {}).get("reset_mask")
         observations, infos = self.envs.reset(seed=seed, options=options)
         chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask, bool)
-        begin_some(self.memories, self.envs.packed_observations[:, 0], chosen)
+        self._begin(chosen)
         return self._seen(observations), infos
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -244,19 +276,34 @@ class ViewedEnvs(VectorWrapper):
                 f"action {chosen[wrong[0]]} of environment {wrong[0]} does not exist; "
                 f"allowed: 0 to {self.view.n_actions - 1}."
             )
-        full = full_actions(self.memories, chosen) if self.view.actions == "host-decoy" else chosen
+        full = full_actions(self.bait, self.memories, chosen) if self.view.actions == "host-decoy" else chosen
         observations, rewards, terminated, truncated, infos = self.envs.step(full)
         ended = terminated | truncated
-        packed = self.envs.packed_observations[:, 0]
+        packed = self._packed()
         for row in np.flatnonzero(ended):
-            packed[row] = pack_words(np.asarray(infos["final_obs"][row])[None], View(network=self.network))[0, 0]
-        remember_all(self.memories, full, packed)
+            packed[row] = pack_observations(np.asarray(infos["final_obs"][row])[None])[0]
+        if self.whole:
+            remember_all(self.memories, full, packed[:, 0])
+        else:
+            note_all(self.bait, self.memories, full, packed)
         if ended.any():
             final = self._seen(observations)
             for row in np.flatnonzero(ended) if self.view.remembers else ():
                 infos["final_obs"][row] = final[row].copy()
-            begin_some(self.memories, self.envs.packed_observations[:, 0], ended)
+            self._begin(ended)
         return self._seen(observations), rewards, terminated, truncated, infos
+
+    def _packed(self) -> np.ndarray:
+        """The packed observations of the environments, without words that the network does not need."""
+        return np.ascontiguousarray(self.envs.packed_observations[:, : View(network=self.network).n_words])
+
+    def _begin(self, chosen: np.ndarray) -> None:
+        """Starts episodes in the ``chosen`` environments (num_envs,) bool."""
+        packed = self._packed()
+        if self.whole:
+            begin_some(self.memories, packed[:, 0], chosen)
+        else:
+            forget_some(self.memories, packed, chosen)
 
     def snapshot(self) -> np.ndarray:
         """A copy of the true states of native environments."""
@@ -271,7 +318,7 @@ class ViewedEnvs(VectorWrapper):
     def restore_state_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Restores the state from :meth:`state_arrays`."""
         self.envs.restore_state_arrays(arrays)
-        self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
+        self.memories[:] = arrays["memories"].view(self.memories.dtype)
 
     def _seen(self, observations: np.ndarray) -> np.ndarray:
         """The policy's observations: the bits of the memories, or the environments' own observations."""

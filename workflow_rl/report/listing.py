@@ -44,6 +44,7 @@ class RunRow:
     evaluations: int | None = None
     seconds: float | None = None
     problem: str = ""
+    network: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,12 @@ def describe(path: Path) -> RunRow:
     """The row of one run."""
     row = RunRow(str(path))
     try:
-        kind = read_about(path)["kind"]
+        about = read_about(path)
+        kind = about["kind"]
         train = read_search_config(path).train if kind == SEARCH else read_config(path)
         opponent = opponent_words(train.red_agent, train.takeover)
         row = replace(row, kind=kind, red_agent=opponent, workflow=train.workflow or None)
+        row = replace(row, network=network_words(about).partition(" ")[0])
         return _with_outcome(row, path)
     except UserError as error:
         return replace(row, problem=str(error).removeprefix(f"{path}/").removeprefix(f"{path} "))

@@ -42,6 +42,9 @@ MOST_FITTED = 500  # observations from which weights and noise are learned; all 
 LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
+FEWEST = 8  # observations from which a single one can be doubted
+SUSPECT, DOUBTED = 2.0, 4.0  # deviations below what the others predict: to look closer, and to limit a value
+MOST_SUSPECTS = 0.25  # share of the observations
 
 
 def features(orders: Sequence[Order], items: Order) -> torch.Tensor:
@@ -118,6 +121,7 @@ class OrderGP:
 
     def __init__(self, items: Order, orders: Sequence[Order], values: Sequence[float], errors: Sequence[float]) -> None:
         self.items, self.orders = tuple(items), list(orders)
+        self.doubted = np.zeros(len(self.orders), bool)  # see believed_gp
         self.values, self.errors = np.array(values, float), np.array(errors, float)
         self.centre = float(self.values.mean()) if len(orders) else 0.0
         spread = float(self.values.std(ddof=1)) if len(orders) > 1 else 0.0
@@ -226,6 +230,11 @@ class OrderGP:
         noise = (self._known_noise() + self._noise).numpy()
         return np.asarray(self.values - self.scale * noise * self._seen.solution.numpy()[: len(noise)])
 
+    def left_out(self) -> np.ndarray:
+        """Deviations of each value from what the others predict, in standard deviations; (n,)."""
+        precision = torch.cholesky_inverse(self._seen.factor).diagonal()
+        return np.asarray((self._seen.solution / precision.sqrt()).numpy())
+
     def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
         """Mean + beta * sigma; (n,)."""
         mean, sigma = self.predict(orders)
@@ -249,6 +258,38 @@ class OrderGP:
         deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         mean = self._mean + (self._seen.solution @ across).numpy()
         return float(self.scale * (weights @ mean) + self.centre * weights.sum()), deviation
+
+
+def believed_gp(items: Order, orders: Sequence[Order], values: Sequence[float], errors: Sequence[float]) -> OrderGP:
+    """The process conditioned on observations, of which some may be trainings that did not converge.
+
+    Such a training has a value far below what the order is worth. Values that seem low given all others are predicted
+    by a process that was fitted without them. A value more than four deviations below that prediction counts as
+    exactly so low, with one deviation as its error: the order seems bad, but nobody believes how bad. So a second
+    evaluation can put it right, and its neighbours are not blamed.
+
+    See :class:`OrderGP` for the arguments.
+    """
+    gp = OrderGP(items, orders, values, errors)
+    if len(orders) < FEWEST:
+        return gp
+    off = gp.left_out()
+    suspects = np.argsort(off, kind="stable")[: int(MOST_SUSPECTS * len(off))]
+    suspects = suspects[off[suspects] < -SUSPECT]
+    if not len(suspects):
+        return gp
+    rest = np.setdiff1d(np.arange(len(off)), suspects)
+    others = OrderGP(items, [gp.orders[i] for i in rest], gp.values[rest].tolist(), gp.errors[rest].tolist())
+    mean, sigma = others.predict([gp.orders[i] for i in suspects])
+    deviation = np.sqrt(sigma**2 + others.training_noise**2 + gp.errors[suspects] ** 2)
+    low = gp.values[suspects] < mean - DOUBTED * deviation
+    if not low.any():
+        return gp
+    limited, unsure, chosen = gp.values.copy(), gp.errors.copy(), suspects[low]
+    limited[chosen], unsure[chosen] = (mean - DOUBTED * deviation)[low], deviation[low]
+    gp = OrderGP(items, orders, limited.tolist(), unsure.tolist())
+    gp.doubted[chosen] = True
+    return gp
 
 
 @dataclass

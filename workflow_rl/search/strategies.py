@@ -15,24 +15,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 import torch
 
 from workflow_rl.config import STRATEGIES
 from workflow_rl.errors import UserError
-from workflow_rl.search.gp import Order, OrderGP, features
+from workflow_rl.search.climb import Value, best_of, climb
+from workflow_rl.search.gp import Order, OrderGP, believed_gp, features
 
-MOST_EXHAUSTIVE = 7  # items up to which all orders are compared; 5,040
+MOST_EXHAUSTIVE = 8  # items up to which all orders are compared; 40,320
+MOST_AT_ONCE = 7  # items up to which several are chosen among all orders; 5,040
 MOST_ITEMS = 12
-N_STARTS = 32  # of the local search beyond that
 POOL = 2048  # orders among which several are chosen at once, beyond that
-TIE = 1e-9  # bounds closer than this are equal
 DESIGN_RIDGE = 0.1
 DESIGN = "design: tells the effects of pairs apart"
-
-Value = Callable[..., np.ndarray]  # values of orders, or of their features
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class OrderSearch(ABC):
 class GPUCBSearch(OrderSearch):
     """The order with the highest upper confidence bound, mean + beta * sigma.
 
-    Up to 7 items all orders are compared, beyond that a local search climbs from many starts. Pending orders are
+    Up to 8 items all orders are compared, beyond that a local search climbs from many starts. Pending orders are
     conditioned on: they count as observed at their expected values, which leaves the means and lowers sigma there.
 
     The first ``n_initial`` orders are a design instead: each is the order whose value a sum of pair effects would
@@ -154,9 +152,9 @@ class GPUCBSearch(OrderSearch):
         return found
 
     def _several(self, k: int, pending: list[Order]) -> list[Suggestion]:
-        """Orders of highest bound, one after the other: among all, or among the best that one climb found."""
+        """Orders of highest bound, one after the other: among all, or among the best before any was chosen."""
         model, seen = self.model().with_pending(pending), self.seen
-        if len(self.items) > MOST_EXHAUSTIVE:
+        if len(self.items) > MOST_AT_ONCE:
             orders = self._pool(model, pending)
             x = features(orders, self.items)
         else:
@@ -164,7 +162,7 @@ class GPUCBSearch(OrderSearch):
         candidates, suggestions = model.over(x, k), list[Suggestion]()
         for _ in range(k):
             bounds = candidates.mean + self.beta * candidates.sigma
-            number = _best(bounds, self._rng(pending))
+            number = best_of(bounds, self._rng(pending))
             mean, sigma, bound = (float(array[number]) for array in (candidates.mean, candidates.sigma, bounds))
             order = orders[number]
             reason = self._reason(order, mean, seen, pending)
@@ -174,7 +172,10 @@ class GPUCBSearch(OrderSearch):
         return suggestions
 
     def _pool(self, model: OrderGP, pending: list[Order]) -> list[Order]:
-        """The best of all orders that a climb looked at, highest bound first."""
+        """The best of all orders, or of all that a climb looked at, highest bound first."""
+        if len(self.items) <= MOST_EXHAUSTIVE:
+            orders, x = all_orders(self.items)
+            return [orders[i] for i in np.argsort(-model.upper_bound(x, self.beta), kind="stable")[:POOL]]
         found: dict[Order, float] = {}
 
         def value(some: Sequence[Order]) -> np.ndarray:
@@ -203,7 +204,7 @@ class GPUCBSearch(OrderSearch):
         if len(self.items) > MOST_EXHAUSTIVE:
             return climb(value, self.items, rng, starts)
         orders, x = all_orders(self.items)
-        return orders[_best(value(x), rng)]
+        return orders[best_of(value(x), rng)]
 
     def _reason(self, order: Order, mean: float, seen: list[Order], pending: list[Order]) -> str:
         if order in seen or order in pending:
@@ -294,44 +295,6 @@ def unpredictability(orders: Sequence[Order] | torch.Tensor, seen: Sequence[Orde
     return np.asarray(np.einsum("ij,jk,ik->i", own, inverse, own))
 
 
-def climb(value: Value, items: Order, rng: np.random.Generator, starts: Sequence[Order] = ()) -> Order:
-    """An order of highest value, by steepest ascent over swaps of two items, from ``starts`` and random orders.
-
-    Args:
-        value: values of orders.
-        items: the items to be ordered.
-        rng: for the random starts and for ties.
-        starts: orders to climb from, of which the best are used.
-    """
-    places = list(combinations(range(len(items)), 2))  # adjacent swaps are among them
-    here = [tuple(items[i] for i in rng.permutation(len(items))) for _ in range(N_STARTS)]
-    if starts:
-        here += [starts[i] for i in np.argsort(-value(list(starts)), kind="stable")[: N_STARTS // 4]]
-    heights = value(here)
-    climbing = list(range(len(here)))
-    while climbing:
-        around = [_swapped(here[i], a, b) for i in climbing for a, b in places]
-        found = value(around).reshape(len(climbing), len(places))
-        best = found.argmax(axis=1)
-        gained = found.max(axis=1) > heights[climbing] + TIE
-        for row, i in enumerate(climbing):
-            if gained[row]:
-                here[i], heights[i] = around[row * len(places) + int(best[row])], found[row, best[row]]
-        climbing = [i for row, i in enumerate(climbing) if gained[row]]
-    return here[_best(heights, rng)]
-
-
-def _swapped(order: Order, a: int, b: int) -> Order:
-    swapped = list(order)
-    swapped[a], swapped[b] = swapped[b], swapped[a]
-    return tuple(swapped)
-
-
-def _best(values: np.ndarray, rng: np.random.Generator) -> int:
-    """Index of the highest value; ties are broken at random."""
-    return int(rng.choice(np.flatnonzero(values >= values.max() - TIE * max(1.0, float(np.ptp(values))))))
-
-
 def _plain(order: Order, reason: str) -> Suggestion:
     return Suggestion(order, None, None, None, reason)
 
@@ -339,4 +302,4 @@ def _plain(order: Order, reason: str) -> Suggestion:
 @lru_cache(maxsize=8)
 def _fitted(items: Order, observations: tuple[Observation, ...]) -> OrderGP:
     columns = ([getattr(o, name) for o in observations] for name in ("order", "value", "standard_error"))
-    return OrderGP(items, *columns)
+    return believed_gp(items, *columns)

@@ -32,6 +32,8 @@ class Place(NamedTuple):
     mask: int  # these bits
     order_word: int  # the number of the workflow
     order_bit: int
+    observed: int  # words of the observation alone
+    restored: int  # bit where the restored hosts of a short memory begin
 
 
 class Actor(NamedTuple):
@@ -49,7 +51,7 @@ class Actor(NamedTuple):
 def place_of(view: View) -> Place:
     """Where the parts of the keys of a view are."""
     mask = -1 if view.first == WORD else (1 << view.first) - 1
-    return Place(view.n_words, view.first, mask, *view.order_place)
+    return Place(view.n_words, view.first, mask, *view.order_place, -(-view.observed // WORD), view.restored_at)
 
 
 @compiled

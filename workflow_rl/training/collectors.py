@@ -20,7 +20,7 @@ from workflow_rl.training.actor import Actor, Guard, make_guard, place_of
 from workflow_rl.training.buffer import ParallelTrajectoryBuffer
 from workflow_rl.training.compliance import EPISODE_DTYPE, FACTS, Compliance, type_masks
 from workflow_rl.training.rollout import Found, Setup, World, rollout, sample_actions
-from workflow_rl.training.workflow import Workflow, all_workflows
+from workflow_rl.training.workflow import Rota, Workflow, is_drawn, universal_workflows
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,9 @@ class Stream:
 class Conduct:
     """How environments are played: workflows, alignment reward and view.
 
-    Environment i gets workflow i modulo their number. Without workflows the policy is general and gets no alignment
-    reward. ``potential`` rewards changes of compliance instead of penalising violations.
+    Environment i gets workflow i modulo their number, or, with ``drawn``, another one in each episode. Without
+    workflows the policy is general and gets no alignment reward. ``potential`` rewards changes of compliance instead of
+    penalising violations.
     """
 
     workflows: tuple[Workflow, ...] = ()
@@ -52,24 +53,32 @@ class Conduct:
     potential: bool = False
     greedy: bool = False  # play the most probable action
     view: View = field(default_factory=View)
+    drawn: bool = False
 
     @classmethod
     def of(cls, config: TrainConfig, network: Network, greedy: bool = False) -> Conduct:
         """The conduct that the settings of a training ask for."""
         view = View(config.view, config.actions, network)
         potential = config.alignment == "potential"
-        return cls(workflows_of(config, network), config.alignment_lambda, potential, greedy, view)
+        drawn = config.universal and is_drawn(network)
+        return cls(workflows_of(config, network), config.alignment_lambda, potential, greedy, view, drawn)
 
-    def setup(self, network: Network, n_envs: int, max_steps: int) -> Setup:
-        """The setup of the compiled rollout; without workflows, compliance with the first one is counted unrewarded."""
-        orders = np.stack([workflow.indices() for workflow in self.workflows or all_workflows(network)[:1]])
+    def rota(self, network: Network, n_envs: int) -> Rota:
+        """Who has which workflow; without workflows, compliance with the first one is counted unrewarded."""
+        types = network.unit_types
+        orders = [workflow.indices() for workflow in self.workflows or (Workflow(types, types),)]
+        return Rota(np.stack(orders), n_envs, self.drawn)
+
+    def setup(self, network: Network, rota: Rota, max_steps: int) -> Setup:
+        """The setup of the compiled rollout."""
         view = self.view
         return Setup(
-            workflows=(np.arange(n_envs) % len(orders)).astype(np.int32), orders=orders, masks=type_masks(network),
+            workflows=rota.numbers, orders=rota.orders, masks=type_masks(network),
             fixed_type=fixed_unit_types(network), place=place_of(view), max_steps=max_steps,
             alignment_lambda=float(self.alignment_lambda if self.workflows else 0.0), potential=self.potential,
-            greedy=self.greedy, tracks=view.tracks, remembers=view.remembers,
-            host_decoy=view.actions == "host-decoy", taught=False, guarded=False, guard=make_guard(view),
+            greedy=self.greedy, whole=view.whole, short=view.remembers and not view.whole,
+            host_decoy=view.actions == "host-decoy", bait=view.bait, taught=False, guarded=False,
+            guard=make_guard(view),
         )  # fmt: skip
 
 
@@ -79,9 +88,9 @@ def workflow_codes(workflows: tuple[Workflow, ...]) -> np.ndarray:
 
 
 def workflows_of(config: TrainConfig, network: Network) -> tuple[Workflow, ...]:
-    """The workflows that a training is conditioned on: all, one, or none."""
+    """The workflows that a training is conditioned on: all (of many a sample), one, or none."""
     if config.universal:
-        return all_workflows(network)
+        return universal_workflows(network)
     return (Workflow.parse(config.workflow, network),) if config.workflow else ()
 
 
@@ -138,24 +147,31 @@ class Collector:
         self.generators = stream.policy(n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)
         self.view = view
-        self.memories = np.zeros(n_envs if view.tracks else 1, MEMORY_DTYPE)
+        self.memories = np.zeros(n_envs if view.whole else 1, MEMORY_DTYPE)
         begin_some(self.memories, self.game.states["observation"][:, 0].copy(), np.ones(len(self.memories), bool))
         self.buffer = ParallelTrajectoryBuffer(n_envs, n_steps, view.n_actions, games.max_steps, True, view.key_words)
         self.violations = np.zeros((len(network.unit_types),) * 2, np.int64)
         self.ordered = bool(conduct.workflows)
-        self.setup = conduct.setup(network, n_envs, games.max_steps)
+        self.rota = conduct.rota(network, n_envs)
+        self.rota.start(stream.seed, stream.purpose)
+        self.setup = conduct.setup(network, self.rota, games.max_steps)
 
     def collect(self, ppo: Learner, teacher: Teacher | None = None) -> ParallelTrajectoryBuffer:
         """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
         buffer, game = self.buffer, self.game
         self.violations[:] = 0
         world = World(game.states, game.tables, game.takeovers, self.generators, self.memories, self.episodes)
-        setup = self.setup._replace(taught=teacher is not None, guarded=ppo.net.guard is not None)
+        ppo.codes = self.rota.begin_batch(ppo.codes)
+        setup = self.setup._replace(
+            workflows=self.rota.numbers, orders=self.rota.orders, taught=teacher is not None,
+            guarded=ppo.net.guard is not None,
+        )  # fmt: skip
         if teacher is not None:
             teacher.plan(world, setup, buffer.batch.actions)
         found = Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations)
         actor = ppo.net.compiled_actor(ppo.codes, self.view)
         buffer.n_rows, buffer.n_finished = rollout(world, actor, setup, found)
+        self.rota.end_episodes(np.any(buffer.batch.ended, axis=1))
         return buffer
 
     def set_strength(self, alignment_lambda: float) -> None:
@@ -165,21 +181,23 @@ class Collector:
 
     def last_keys(self) -> np.ndarray:
         """Keys of the inputs after the batch; (n_envs, key_words)."""
-        keys = self.view.keys(self.memories if self.view.remembers else self.game.states["observation"])
-        return self.view.add_order(keys, self.setup.workflows)
+        states = self.game.states
+        seen = self.memories if self.view.whole else states if self.view.remembers else states["observation"]
+        return self.view.add_order(self.view.keys(seen), self.rota.now)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state between two batches as plain arrays."""
-        arrays = {"states": self.game.states.view(np.uint8)}
+        arrays = self.rota.arrays() | {"states": self.game.states.view(np.uint8)}
         arrays |= {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
-        return arrays | ({"memories": self.memories.view(np.uint8)} if self.view.tracks else {})
+        return arrays | ({"memories": self.memories.view(np.uint8)} if self.view.whole else {})
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restores the state from :meth:`arrays`."""
         self.game.states[:] = arrays["states"].view(self.game.states.dtype)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
-        if self.view.tracks:
+        self.rota.restore(arrays)
+        if self.view.whole:
             self.memories[:] = arrays["memories"].view(MEMORY_DTYPE)
 
     def close(self) -> None:
@@ -200,13 +218,16 @@ class PlainCollector:
         self.envs = with_view(envs, view)
         self.buffer = ParallelTrajectoryBuffer(n, n_steps, view.n_actions, max_steps, False, view.key_words)
         self.ordered = bool(conduct.workflows)
-        self.setup = setup = conduct.setup(network, n, max_steps)
-        self.compliance = Compliance(network, setup.orders[setup.workflows], setup.alignment_lambda, setup.potential)
+        self.rota = conduct.rota(network, n)
+        self.setup = setup = conduct.setup(network, self.rota, max_steps)
+        orders = self.rota.orders[self.rota.now]
+        self.compliance = Compliance(network, orders, setup.alignment_lambda, setup.potential)
         self.episodes = self.compliance.episodes
         self.generators = np.zeros(n, np.uint64)
 
     def started(self, stream: Stream) -> PlainCollector:
         """Starts the first episodes and returns the collector; closes the environments if that fails."""
+        self.rota.start(stream.seed, stream.purpose)
         try:
             self.start(stream.environments(len(self.generators)), stream.policy(len(self.generators)))
         except BaseException:
@@ -234,6 +255,7 @@ class PlainCollector:
         """Plays one batch with the policy of ``ppo``, or with the teacher's actions."""
         buffer, batch = self.buffer, self.buffer.batch
         self.violations[:] = 0
+        ppo.codes = self.rota.begin_batch(ppo.codes)
         size = batch.rows.size
         batch.rows[:] = np.arange(size).reshape(batch.rows.shape)
         keys = buffer.inputs.keys.reshape((*batch.rows.shape, -1))
@@ -269,7 +291,7 @@ class PlainCollector:
 
     def last_keys(self) -> np.ndarray:
         """Keys of the current inputs; (n_envs, key_words)."""
-        return self.view.add_order(self.view.keys(self.envs.packed_observations), self.setup.workflows)
+        return self.view.add_order(self.view.keys(self.envs.packed_observations), self.rota.now)
 
     def _final_keys(self, infos: Infos, ended: np.ndarray) -> np.ndarray:
         """Keys of the inputs after the last step of the episodes that just ended; (n_ended, key_words)."""
@@ -277,17 +299,18 @@ class PlainCollector:
         if not len(rows):
             return np.zeros((0, self.view.key_words), np.int64)
         final = np.stack([infos["final_obs"][row] for row in rows])
-        return self.view.add_order(pack_words(final, self.view), self.setup.workflows[rows])
+        return self.view.add_order(pack_words(final, self.view), self.rota.now[rows])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The complete state between two batches as plain arrays."""
         own = {"generators": self.generators, "episodes": self.episodes.view(np.uint8)}
         games: dict[str, np.ndarray] = self.envs.state_arrays()
-        return games | own
+        return games | own | self.rota.arrays()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restores the state from :meth:`arrays`."""
         self.envs.restore_state_arrays(arrays)
+        self.rota.restore(arrays)
         self.generators[:] = arrays["generators"]
         self.episodes[:] = arrays["episodes"].view(EPISODE_DTYPE)
 
@@ -302,6 +325,7 @@ class PlainCollector:
 
     def _count(self, infos: Infos, ended: np.ndarray) -> np.ndarray:
         facts = [infos[name] for name in FACTS]
+        self.compliance.orders = self.rota.orders[self.rota.now]
         if ended.any():
             final = [infos["final_info"][name] for name in FACTS]
             facts = [np.where(ended[(...,) + (None,) * (b.ndim - 1)], a, b) for a, b in zip(final, facts, strict=True)]
@@ -318,3 +342,4 @@ class PlainCollector:
         self.buffer.finished[start : start + len(rows)] = self.episodes[rows]
         self.buffer.n_finished += len(rows)
         self.compliance.start_episodes(ended)
+        self.rota.end_episodes(ended)

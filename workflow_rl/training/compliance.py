@@ -113,7 +113,7 @@ def type_masks(network: Network) -> np.ndarray:
     masks = np.zeros(len(network.unit_types), np.int64)
     for index, host in enumerate(network.hosts):
         if host.name != network.red.foothold:
-            masks[network.unit_types.index(host.unit_type)] |= 1 << index
+            masks[network.unit_types.index(host.unit_type)] |= np.int64(1) << np.int64(index)
     return masks
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
+from workflow_rl.engine.bait import full_actions
 from workflow_rl.engine.network import Network
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
@@ -18,7 +19,7 @@ from workflow_rl.envs.cyborg_sim import NATIVE, Backend
 from workflow_rl.envs.env import make_envs
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.takeover import takeovers_of
-from workflow_rl.envs.views import full_actions
+from workflow_rl.envs.views import View, unlike_cage2
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json
 from workflow_rl.training.collectors import Collector, Conduct, PlainCollector, Stream, workflow_codes
@@ -26,7 +27,7 @@ from workflow_rl.training.compliance import EPISODE_DTYPE, Obedience
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, check_edition, load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
-from workflow_rl.training.workflow import Workflow, all_workflows
+from workflow_rl.training.workflow import Workflow, universal_workflows
 
 Play = Callable[[ParallelOrderConditionedPPO, tuple[Workflow, ...], Progress], tuple[np.ndarray, np.ndarray]]
 """Plays a policy with one workflow or none; returns episodes (n_episodes,) and rewards (n_episodes, max_steps)."""
@@ -135,7 +136,7 @@ def evaluate_policy(
     """Plays fresh games for each workflow, or for a general policy if there are none.
 
     Args:
-        ppo: the policy; its codes must be those of ``workflows``.
+        ppo: the policy.
         workflows: the workflows to evaluate, all with common random numbers.
         fresh: the games to play.
         lengths: shorter episode lengths for which returns are reported too.
@@ -147,9 +148,9 @@ def evaluate_policy(
     mean_sums = np.zeros((fresh.n_episodes, fresh.games.max_steps))
     share = max(1, len(workflows))
     with fresh.players(backend) as play:
-        for number, workflow in enumerate(workflows or (None,)):
+        for workflow in workflows or (None,):
             chosen = (workflow,) if workflow else ()
-            episodes, rewards = play(_with_code(ppo, number), chosen, lambda done: progress(done / share))
+            episodes, rewards = play(_with_code(ppo, chosen), chosen, lambda done: progress(done / share))
             sums = np.cumsum(rewards, axis=1, dtype=np.float64)
             mean_sums += sums / share
             played.append(episodes)
@@ -169,10 +170,10 @@ def _cell(episodes: np.ndarray, sums: np.ndarray, lengths: Sequence[int]) -> Wor
     )
 
 
-def _with_code(ppo: ParallelOrderConditionedPPO, number: int) -> ParallelOrderConditionedPPO:
-    """The same policy, conditioned on one of its workflows."""
+def _with_code(ppo: ParallelOrderConditionedPPO, workflow: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
+    """The same policy, conditioned on one workflow or none."""
     one = copy.copy(ppo)
-    one.codes = ppo.codes[number : number + 1]
+    one.codes = workflow_codes(workflow)
     return one
 
 
@@ -245,15 +246,16 @@ def policy_of(path: Path, workflow: str, network: Network, edition: str = "") ->
     ppo = learner_of(policy, workflows_of_policy(policy, workflow if policy.universal else "")[:1])
 
     def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        seen = packed["observation"][:, None] if view.tracks and not view.remembers else packed
+        seen = packed["observation"].reshape(len(packed), -1) if view.tracks and not view.remembers else packed
         probabilities = ppo.probabilities(view.keys(seen))
         drawn = generator.random(len(packed))[:, None]
         cumulative = probabilities.cumsum(axis=1)
         actions: np.ndarray = (cumulative <= drawn * cumulative[:, -1:]).sum(axis=1)
         actions = probabilities.argmax(axis=1) if policy.greedy else actions
-        return full_actions(packed, actions) if view.actions == "host-decoy" else actions
+        return full_actions(view.bait, packed, actions) if view.actions == "host-decoy" else actions
 
-    return Defender(act) if view.tracks else act
+    kept = View("short-memory" if unlike_cage2(network) else "memory", "full", view.network)
+    return Defender(act, view=kept) if view.tracks else act
 
 
 def learner_of(policy: PolicyFile, workflows: tuple[Workflow, ...]) -> ParallelOrderConditionedPPO:
@@ -269,7 +271,7 @@ def workflows_of_policy(policy: PolicyFile, workflow: str) -> tuple[Workflow, ..
     asked = (Workflow.parse(workflow, network),) if workflow else ()
     own = (Workflow.parse(policy.workflow, network),) if policy.workflow else ()
     if policy.universal:
-        return asked or all_workflows(network)
+        return asked or universal_workflows(network)
     if asked and asked != own:
         raise UserError(f"the policy follows {policy.workflow or 'no workflow'}, not {workflow}.")
     return own

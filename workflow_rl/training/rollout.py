@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workflow_rl.engine.bait import Bait, full_action, put_restored
 from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
-from workflow_rl.envs.memory import Memory, begin, full_action, remember, write_bits
+from workflow_rl.envs.memory import Memory, begin, remember, write_bits
 from workflow_rl.training.actor import EMPTY, Actor, Guard, Place, block, evaluate_actor, find, room_for, workflow_of
 from workflow_rl.training.buffer import Batch, Inputs
 from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
@@ -32,7 +33,7 @@ class World(NamedTuple):
     tables: np.ndarray  # (1,) of tables_dtype
     takeovers: np.ndarray  # (n_envs, 3) int32, see begin_one
     generators: np.ndarray  # (n_envs,) uint64: the policy's random numbers
-    memories: np.ndarray  # (n_envs,) MEMORY_DTYPE; (1,) and unused if the view tracks no memory
+    memories: np.ndarray  # (n_envs,) MEMORY_DTYPE; (1,) and unused if the view has not the whole memory
     episodes: np.ndarray  # (n_envs,) EPISODE_DTYPE: running counts
 
 
@@ -49,7 +50,7 @@ class Found(NamedTuple):
 class Setup(NamedTuple):
     """The parameters of a rollout other than the weights."""
 
-    workflows: np.ndarray  # (n_envs,) int32: number of each environment's workflow in `orders`
+    workflows: np.ndarray  # (n_envs, 2) int32: number in `orders` of the workflow of each environment, now and later
     orders: np.ndarray  # (n_workflows, n_types) int8: unit types, highest priority first
     masks: np.ndarray  # (n_types,) int64: hosts of each unit type
     fixed_type: np.ndarray  # (n_actions,) int8: unit type that an action fixes, -1 for none
@@ -58,9 +59,10 @@ class Setup(NamedTuple):
     alignment_lambda: float
     potential: bool  # the alignment reward is for changes of the rate, not a penalty for violations
     greedy: bool
-    tracks: bool  # the memory (memory.py) is updated
-    remembers: bool  # the input is the memory, not the observation
+    whole: bool  # the input is the whole memory (memory.py), which is updated
+    short: bool  # the input is the observation and the hosts that blue restored
     host_decoy: bool  # actions are those of the host-decoy view
+    bait: Bait  # for these
     taught: bool  # the batch already holds the actions of a teacher
     guarded: bool  # the guard masks fixes that look out of order
     guard: Guard
@@ -80,12 +82,17 @@ def find_row(inputs: Inputs, key: np.ndarray, n_rows: int) -> int:
 
 @compiled
 def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray) -> None:
-    """Writes the policy's input as a key: the memory or the observation, and the shifted workflow number ``high``."""
-    if setup.remembers:
+    """Writes the policy's input as a key: the memory or the observation, and the shifted workflow number ``high``.
+
+    What blue restored is read from the state, where it is as blue would remember it (likewise the decoys it placed).
+    """
+    if setup.whole:
         write_bits(memory, key)
     else:
         for i in range(setup.place.n_words):
-            key[i] = s.observation[i]
+            key[i] = s.observation[i] if i < setup.place.observed else 0
+        if setup.short:
+            put_restored(wide(s.restored), setup.place.restored, key)
     if setup.place.order_word:
         key[setup.place.order_word] = high
     else:
@@ -130,14 +137,13 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
     Returns the number of distinct inputs and the number of finished episodes.
     """
     inputs, batch, t = found.inputs, found.batch, world.tables[0]
-    hidden = room_for(actor)
-    key = np.zeros(inputs.keys.shape[1], np.int64)
+    hidden, key = room_for(actor), np.zeros(inputs.keys.shape[1], np.int64)
     inputs.slots[:] = EMPTY
     n_rows, n_finished = 0, 0
     for i in range(world.states.shape[0]):
-        s, episode, memory = world.states[i], world.episodes[i], world.memories[i if setup.tracks else 0]
-        order = setup.orders[setup.workflows[i]]
-        high = wide(setup.workflows[i]) << setup.place.order_bit
+        s, episode, memory = world.states[i], world.episodes[i], world.memories[i if setup.whole else 0]
+        order = setup.orders[setup.workflows[i, 0]]
+        high = wide(setup.workflows[i, 0]) << setup.place.order_bit
         for step in range(batch.rows.shape[1]):
             write_key(s, memory, setup, high, key)
             row = find_row(inputs, key, n_rows)
@@ -150,7 +156,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
             if setup.taught:
                 chosen = wide(batch.actions[i, step])
                 inputs.taught[row] = chosen
-            action = full_action(memory, chosen) if setup.host_decoy else chosen
+            action = full_action(setup.bait, s.decoys, chosen) if setup.host_decoy else chosen
             due = due_type(order, setup.masks, compromised_hosts(s, t))
             fixed = wide(setup.fixed_type[action])
             batch.rows[i, step], batch.actions[i, step] = row, chosen
@@ -161,7 +167,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
             episode.alignment += bonus
             batch.rewards[i, step], batch.alignment[i, step] = reward, bonus
             batch.ended[i, step] = s.step == setup.max_steps
-            if setup.tracks:
+            if setup.whole:
                 remember(memory, action, s.observation[0])
             if batch.ended[i, step]:
                 episode.env = i
@@ -170,7 +176,9 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
                 n_finished += 1
                 start_episode(episode)
                 begin_one(s, t, world.takeovers[i])
-                if setup.tracks:
+                order = setup.orders[setup.workflows[i, 1]]
+                high = wide(setup.workflows[i, 1]) << setup.place.order_bit
+                if setup.whole:
                     begin(memory, s.observation[0])
     return n_rows, n_finished
 
