@@ -43,7 +43,8 @@ LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learn
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 FEWEST = 8  # observations from which a single one can be doubted
-SUSPECT, DOUBTED = 2.0, 4.0  # deviations below what the others predict: to look closer, and to limit a value
+SUSPECT, DOUBTED, COUNTED = 2.0, 5.0, 3.0  # deviations below what the others predict, see believed_gp
+FENCE = 1.5  # interquartile ranges below the lower quartile: to look closer, too
 MOST_SUSPECTS = 0.25  # share of the observations
 
 
@@ -264,9 +265,9 @@ def believed_gp(items: Order, orders: Sequence[Order], values: Sequence[float], 
     """The process conditioned on observations, of which some may be trainings that did not converge.
 
     Such a training has a value far below what the order is worth. Values that seem low given all others are predicted
-    by a process that was fitted without them. A value more than four deviations below that prediction counts as
-    exactly so low, with one deviation as its error: the order seems bad, but nobody believes how bad. So a second
-    evaluation can put it right, and its neighbours are not blamed.
+    by a process that was fitted without them. A value more than five deviations below that prediction counts as three
+    deviations below it, with an error of one: the order seems bad, but nobody believes how bad. So a second evaluation
+    can put it right, and its neighbours are not blamed.
 
     See :class:`OrderGP` for the arguments.
     """
@@ -274,8 +275,10 @@ def believed_gp(items: Order, orders: Sequence[Order], values: Sequence[float], 
     if len(orders) < FEWEST:
         return gp
     off = gp.left_out()
-    suspects = np.argsort(off, kind="stable")[: int(MOST_SUSPECTS * len(off))]
-    suspects = suspects[off[suspects] < -SUSPECT]
+    quarter, most = np.quantile(gp.values, (0.25, 0.75))
+    outside = gp.values < quarter - FENCE * (most - quarter)  # several together hide each other from left_out
+    suspects = np.argsort(off - outside * np.ptp(off), kind="stable")[: int(MOST_SUSPECTS * len(off))]
+    suspects = suspects[outside[suspects] | (off[suspects] < -SUSPECT)]
     if not len(suspects):
         return gp
     rest = np.setdiff1d(np.arange(len(off)), suspects)
@@ -286,7 +289,7 @@ def believed_gp(items: Order, orders: Sequence[Order], values: Sequence[float], 
     if not low.any():
         return gp
     limited, unsure, chosen = gp.values.copy(), gp.errors.copy(), suspects[low]
-    limited[chosen], unsure[chosen] = (mean - DOUBTED * deviation)[low], deviation[low]
+    limited[chosen], unsure[chosen] = (mean - COUNTED * deviation)[low], deviation[low]
     gp = OrderGP(items, orders, limited.tolist(), unsure.tolist())
     gp.doubted[chosen] = True
     return gp
