@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command import main
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import Network, ProgramLine
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN, compile_tables
+from workflow_rl.engine.tables import NO_SERVICE, SCAN, YIELDS_PRIVILEGED_LOGIN, compile_tables
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import Trace, load_trace
@@ -42,9 +42,8 @@ class Mutant:
         """The tables with the wrong entry."""
         tables = compile_tables(network, self.edition)
         if self.table == "price":
-            low, high = np.arange(256) >> self.entry[0] & 1, np.arange(256) >> (self.entry[0] - 8) & 1
-            tables[0]["price_low"] += (low if self.entry[0] < 8 else 0 * low).astype(np.int32)
-            tables[0]["price_high"] += (high if self.entry[0] >= 8 else 0 * high).astype(np.int32)
+            number, place = divmod(self.entry[0], 8)
+            tables[0]["prices"][number] += (np.arange(256) >> place & 1).astype(np.int32)
         elif self.entry:
             tables[0][self.table][self.entry] = self.value
         else:
@@ -79,13 +78,15 @@ def _sets(network: Network) -> Iterator[Mutant]:
             for bit in range(bits):
                 yield Mutant(name, (entry,), int(tables[name][entry]) ^ 1 << bit)
     for bit in range(hosts):
-        yield Mutant("bline_users", (), int(tables["bline_users"]) ^ 1 << bit)
+        for line in np.flatnonzero(tables["line_from"]).tolist():
+            yield Mutant("line_from", (line,), int(tables["line_from"][line]) ^ 1 << bit)
         yield Mutant("green_hosts", (), int(tables["green_hosts"]) ^ 1 << bit)
 
 
 def _numbers(network: Network) -> Iterator[Mutant]:
     """Tables of numbers: each entry set to every other value."""
-    hosts, lines, exploits = len(network.hosts), len(network.red.bline.program), len(network.exploits)
+    hosts, lines, exploits = len(network.hosts), len(program_of(network)), len(network.exploits)
+    drawing = np.flatnonzero(compile_tables(network)[0]["line_from"]).tolist()
     values = {
         "subnet": (range(hosts), range(len(network.subnets))),
         "guesses": (range(exploits), range(2)),
@@ -94,6 +95,8 @@ def _numbers(network: Network) -> Iterator[Mutant]:
         "line_success": (range(lines), range(lines)),
         "line_failure": (range(lines), range(lines)),
         "line_unless_scanned": (range(lines), range(-1, lines)),
+        "line_known": (drawing, range(2)),
+        "line_redraws": (drawing, range(2)),
         "exploit_port": (range(exploits), [1 << port for port in range(len(network.ports))]),
         "genuine_sockets": (range(hosts), range(1, 9)),
     }
@@ -104,7 +107,7 @@ def _numbers(network: Network) -> Iterator[Mutant]:
     for exploit in range(exploits):
         yield Mutant("broken_by_restore", (exploit,), 0, "leaderboard")
         for host in range(hosts):
-            for outcome in range(REFUSES + 1):
+            for outcome in range(YIELDS_PRIVILEGED_LOGIN + 1):
                 yield Mutant("outcome", (host, exploit), outcome)
 
 
@@ -138,6 +141,11 @@ def _scalars(network: Network) -> Iterator[Mutant]:
         yield Mutant(name, (), int(tables[name]) // 2)
 
 
+def program_of(network: Network) -> tuple[ProgramLine, ...]:
+    """The lines of B_line, the only program of the recordings."""
+    return network.red.programs["bline"].program
+
+
 def recorded_memories(network: Network) -> list[int]:
     """What red can remember of a host: nothing, or its genuine ports and those of decoys that fit there."""
     tables = compile_tables(network)[0]
@@ -168,7 +176,7 @@ def reason(mutant: Mutant, network: Network) -> str:
 
 
 def _reason_chance(mutant: Mutant, network: Network) -> str:
-    if mutant.table in ("best_exploit", "detected", "green_sleeps", "bline_users"):
+    if mutant.table in ("best_exploit", "detected", "green_sleeps", "line_from", "line_known", "line_redraws"):
         return "chance is forced in a replay; tests/test_free_play.py checks the probabilities"
     if mutant.table == "green_hosts":
         return "green sleeps in the recordings; tests/test_env.py checks the acting green"
@@ -233,13 +241,13 @@ def _reason_bline(mutant: Mutant, network: Network) -> str:
     if mutant.table == "line_failure":
         if tables["line_action"][mutant.entry[0]] == SCAN:
             return "a scan never fails"
-        line = network.red.bline.program[mutant.entry[0]]
+        line = program_of(network)[mutant.entry[0]]
         if line.action == "DiscoverRemoteSystems":
             return "this sweep never fails, for its subnet can always be reached"
     if mutant.table == "line_unless_scanned":
-        before = [i for i, line in enumerate(network.red.bline.program) if line.success == mutant.entry[0]]
-        scans_op = [i for i in before if network.red.bline.program[i].action == "DiscoverNetworkServices"]
-        if not any(network.red.bline.program[i].target == "Op_Server0" for i in scans_op):
+        before = [i for i, line in enumerate(program_of(network)) if line.success == mutant.entry[0]]
+        scans_op = [i for i in before if program_of(network)[i].action == "DiscoverNetworkServices"]
+        if not any(program_of(network)[i].target == "Op_Server0" for i in scans_op):
             return "no empty scan can come before this line is executed for the first time"
     return ""
 

@@ -77,11 +77,10 @@ def _port(number: int) -> int:
 
 def _price(host: str) -> Callable[[np.ndarray], None]:
     def change(tables: np.ndarray) -> None:
-        index = _host(host)
-        field, bit = ("price_low", index) if index < 8 else ("price_high", index - 8)
+        number, bit = divmod(_host(host), 8)
         for byte in range(256):
             if byte >> bit & 1:
-                tables[0][field][byte] += 1
+                tables[0]["prices"][number, byte] += 1
 
     return change
 

@@ -56,7 +56,7 @@ def own_program(n_hosts: int, seed: int) -> Network:
     return with_programs(network, {"own": random_program(network, seed)})
 
 
-@pytest.mark.parametrize("games", [3, pytest.param(24, marks=pytest.mark.long)])
+@pytest.mark.parametrize("games", [3, pytest.param(12, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NASTY)
 def test_the_engine_keeps_step_with_a_program_that_does_what_no_stock_agent_does(
     name: str, games: int, network: Network
