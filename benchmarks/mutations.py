@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.command import main
 from workflow_rl.engine.network import Network, ProgramLine
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.tables import NO_SERVICE, REFUSES, SCAN, compile_tables
+from workflow_rl.engine.tables import NO_SERVICE, SCAN, YIELDS_PRIVILEGED_LOGIN, compile_tables
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import Trace, load_trace
@@ -85,7 +85,8 @@ def _sets(network: Network) -> Iterator[Mutant]:
 
 def _numbers(network: Network) -> Iterator[Mutant]:
     """Tables of numbers: each entry set to every other value."""
-    hosts, lines, exploits = len(network.hosts), len(_program(network)), len(network.exploits)
+    hosts, lines, exploits = len(network.hosts), len(program_of(network)), len(network.exploits)
+    drawing = np.flatnonzero(compile_tables(network)[0]["line_from"]).tolist()
     values = {
         "subnet": (range(hosts), range(len(network.subnets))),
         "guesses": (range(exploits), range(2)),
@@ -94,6 +95,8 @@ def _numbers(network: Network) -> Iterator[Mutant]:
         "line_success": (range(lines), range(lines)),
         "line_failure": (range(lines), range(lines)),
         "line_unless_scanned": (range(lines), range(-1, lines)),
+        "line_known": (drawing, range(2)),
+        "line_redraws": (drawing, range(2)),
         "exploit_port": (range(exploits), [1 << port for port in range(len(network.ports))]),
         "genuine_sockets": (range(hosts), range(1, 9)),
     }
@@ -104,7 +107,7 @@ def _numbers(network: Network) -> Iterator[Mutant]:
     for exploit in range(exploits):
         yield Mutant("broken_by_restore", (exploit,), 0, "leaderboard")
         for host in range(hosts):
-            for outcome in range(REFUSES + 1):
+            for outcome in range(YIELDS_PRIVILEGED_LOGIN + 1):
                 yield Mutant("outcome", (host, exploit), outcome)
 
 
@@ -136,6 +139,11 @@ def _scalars(network: Network) -> Iterator[Mutant]:
     yield Mutant("scan_forgets", (), 1, "leaderboard")
     for name in ("best_exploit", "detected", "green_sleeps"):
         yield Mutant(name, (), int(tables[name]) // 2)
+
+
+def program_of(network: Network) -> tuple[ProgramLine, ...]:
+    """The lines of B_line, the only program of the recordings."""
+    return network.red.programs["bline"].program
 
 
 def recorded_memories(network: Network) -> list[int]:
@@ -228,22 +236,18 @@ def _memories_of(network: Network, host: int) -> set[int]:
     return {genuine | int(tables["decoy_ports"][placed & fitting]) for placed in range(256)}
 
 
-def _program(network: Network) -> tuple[ProgramLine, ...]:
-    return network.red.programs["bline"].program
-
-
 def _reason_bline(mutant: Mutant, network: Network) -> str:
     tables = compile_tables(network)[0]
     if mutant.table == "line_failure":
         if tables["line_action"][mutant.entry[0]] == SCAN:
             return "a scan never fails"
-        line = _program(network)[mutant.entry[0]]
+        line = program_of(network)[mutant.entry[0]]
         if line.action == "DiscoverRemoteSystems":
             return "this sweep never fails, for its subnet can always be reached"
     if mutant.table == "line_unless_scanned":
-        before = [i for i, line in enumerate(_program(network)) if line.success == mutant.entry[0]]
-        scans_op = [i for i in before if _program(network)[i].action == "DiscoverNetworkServices"]
-        if not any(_program(network)[i].target == "Op_Server0" for i in scans_op):
+        before = [i for i, line in enumerate(program_of(network)) if line.success == mutant.entry[0]]
+        scans_op = [i for i in before if program_of(network)[i].action == "DiscoverNetworkServices"]
+        if not any(program_of(network)[i].target == "Op_Server0" for i in scans_op):
             return "no empty scan can come before this line is executed for the first time"
     return ""
 

@@ -18,6 +18,7 @@ from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.chance import ABSENT, Draw, force
 from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network, Service, room_for
 from workflow_rl.engine.observe import ACTIVITY_EXPLOIT, ACTIVITY_SCAN
+from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import NO_SERVICE, compile_tables
 from workflow_rl.envs.takeover import takeover_rows
@@ -55,7 +56,7 @@ def own_program(n_hosts: int, seed: int) -> Network:
     return with_programs(network, {"own": random_program(network, seed)})
 
 
-@pytest.mark.parametrize("games", [3, pytest.param(24, marks=pytest.mark.long)])
+@pytest.mark.parametrize("games", [3, pytest.param(12, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NASTY)
 def test_the_engine_keeps_step_with_a_program_that_does_what_no_stock_agent_does(
     name: str, games: int, network: Network

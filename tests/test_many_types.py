@@ -14,6 +14,7 @@ from workflow_rl import CageVectorEnv, UserError
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.bait import NO_ACTION, bait_of, full_action, useful_decoys
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs import memory
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.views import View, ViewedEnvs, all_actions, pack_words, unpack_words
@@ -165,9 +166,9 @@ def test_a_network_of_many_types_is_trained_and_goes_on_as_if_never_interrupted(
         if event.phase == "main" and event.update == 5:
             raise KeyboardInterrupt
 
-    with closing(Run.create(tmp_path / "whole", config)) as run:
+    with closing(Run.create(tmp_path / "whole", config, copy_of(network))) as run:
         whole = train_workflow(config, run, network=network)
-    with closing(Run.create(tmp_path / "killed", config)) as run:
+    with closing(Run.create(tmp_path / "killed", config, copy_of(network))) as run:
         with pytest.raises(KeyboardInterrupt):
             train_workflow(config, run, kill, network=network)
         resumed = train_workflow(config, run, network=network)
