@@ -223,7 +223,7 @@ def test_a_parcel_is_trained_anywhere_also_from_a_policy_and_a_checkpoint_that_t
     messages.close()  # type: ignore[attr-defined]
     again = pack(job, 10.0, 10.0)
     assert again is not None
-    assert set(again.files) == {"config.json", "events.jsonl", "checkpoint.safetensors"}
+    assert set(again.files) == {"config.json", "network.toml", "events.jsonl", "checkpoint.safetensors"}
     *rest, (kind, value) = train_away(replace(again, checkpoint_seconds=0.0))
     sent = [files["checkpoint.safetensors"] for name, files in rest if name == CHECKPOINT]
     assert len({again.files["checkpoint.safetensors"], *sent}) == 1 + len(sent) > 2  # none that the driver has already
