@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -227,12 +229,8 @@ class Network:
 
     >>> from workflow_rl.engine.network_file import load_network
     >>> network = load_network()
-    >>> len(network.hosts), network.n_actions
-    (13, 145)
-    >>> network.action_name(137)
-    'Restore Op_Host1'
-    >>> network.action_index("Restore", "Op_Host1")
-    137
+    >>> network.n_actions, network.action_index("Restore", "Op_Host1"), network.action_name(137)
+    (145, 137, 'Restore Op_Host1')
     """
 
     name: str
@@ -264,8 +262,8 @@ class Network:
 
     @cached_property
     def digest(self) -> str:
-        """16 hexadecimal digits that differ between networks."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+        """16 hexadecimal digits that differ between networks; a new field that has its default changes none."""
+        return hashlib.sha256(json.dumps(_plain(self)).encode()).hexdigest()[:16]
 
     @cached_property
     def red_agents(self) -> tuple[str, ...]:
@@ -334,6 +332,15 @@ class Network:
     def action_name(self, action: int) -> str:
         """Blue's action number ``action`` in words."""
         return " ".join(self.action_parts(action)).strip()
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        given = {item.name: getattr(value, item.name) for item in fields(value)}
+        return {item.name: _plain(given[item.name]) for item in fields(value) if given[item.name] != item.default}
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 def room_for(network: Network) -> Room:
