@@ -120,7 +120,7 @@ def test_a_memory_begins_with_a_look_at_what_is_taken_over() -> None:
     envs = with_view(CageVectorEnv(30, takeover=30, max_steps=2), View("memory"))
     envs.reset(seed=0)
     seen = np.zeros(1, MEMORY_DTYPE)
-    for row, packed in enumerate(envs.envs.packed_observations):
+    for row, packed in enumerate(envs.envs.packed_observations[:, 0]):
         forget(seen[0])
         remember(seen[0], 0, int(packed[0]))
         assert envs.memories[row] == seen[0]

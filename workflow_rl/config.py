@@ -70,8 +70,10 @@ class TrainConfig:
     normalise_advantages: bool = _setting(False, "Normalise the advantages of each batch.")
     replay_batches: int = _setting(0, "Recent batches replayed in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
-    view: str = _setting("plain", "plain: 52 bits; short-memory: also the restored hosts; memory: the whole memory.")
-    actions: str = _setting("full", "full: all 145; host-decoy: one action per host for its next useful decoy.")
+    view: str = _setting(
+        "plain", "plain: 4 bits per host; short-memory: also the restored hosts; memory: all, CAGE-2 only."
+    )
+    actions: str = _setting("full", "full: all; host-decoy: one action per host for its next useful decoy.")
     improve_rounds: int = _setting(0, "Rounds of paired games that improve the expert before it is imitated.")
     imitate_updates: int = _setting(0, "Updates that imitate the expert at first; needs view memory.")
     greedy: bool = _setting(False, "The policy will be played with its most probable actions.")

@@ -64,7 +64,7 @@ PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
     "general": "no workflow; the default without --workflow",
     "search": "one workflow within the documents' budget, after a short general training; the default of a search",
-    "universal": "one policy conditioned on all 120 workflows",
+    "universal": "one policy conditioned on any workflow; beyond five unit types each episode draws one",
     "sequential": "the documents' sequential trainer: 1 environment, an update per episode",
     "mini-batch": "1 environment, an update per 5 episodes",
     "standard": "8 environments, 2048 transitions, minibatches of 64",
