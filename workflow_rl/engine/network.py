@@ -13,20 +13,14 @@ import numpy as np
 RED_AGENTS = ("bline", "meander", "sleep")
 GREEN_AGENTS = ("sleep", "active")
 RED_ACTIONS = (
-    "Sleep",
-    "DiscoverRemoteSystems",
-    "DiscoverNetworkServices",
-    "ExploitRemoteService",
-    "PrivilegeEscalate",
-    "Impact",
-)
+    "Sleep", "DiscoverRemoteSystems", "DiscoverNetworkServices", "ExploitRemoteService", "PrivilegeEscalate", "Impact",
+)  # fmt: skip
 EXPLOIT_WAYS = ("exploit", "guess")
 DECOY_PREFIX = "Decoy"
 FIRST_PROGRAM, MEANDER, SLEEPER = range(3)  # numbers of red agents; further programs follow
 ANY_HOST, DRAWN_USER, REVEALED = "any", "$user", "$enterprise"  # targets of a program that are not names
 OPTION_PORTS = 12  # the most ports that decide which exploits red has
 BITS_PER_HOST = 4  # of an observation: two of activity, two of what blue believes
-
 SECOND_COPY = 8  # where in a set of decoys those begin that stand on a host at least twice
 DECOYS, COPIES = (1 << SECOND_COPY) - 1, (1 << 2 * SECOND_COPY) - 1
 HOSTS_PER_WORD = 64 // BITS_PER_HOST  # of an observation
@@ -273,10 +267,8 @@ class Network:
 
     def red_number(self, red_agent: str) -> int:
         """Number of a red agent in states."""
-        if red_agent in RED_AGENTS[MEANDER:]:
-            return RED_AGENTS.index(red_agent)
-        place = list(self.red.programs).index(red_agent)
-        return place + SLEEPER if place else FIRST_PROGRAM
+        place = -1 if red_agent in RED_AGENTS[MEANDER:] else list(self.red.programs).index(red_agent)
+        return RED_AGENTS.index(red_agent) if place < 0 else place + SLEEPER if place else FIRST_PROGRAM
 
     def drawn_targets(self, program: Program) -> tuple[str, ...]:
         """Targets of a program that are drawn, in the order of their first use."""
@@ -336,11 +328,11 @@ class Network:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        given = {item.name: getattr(value, item.name) for item in fields(value)}
-        return {item.name: _plain(given[item.name]) for item in fields(value) if given[item.name] != item.default}
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+        given = [(item, getattr(value, item.name)) for item in fields(value)]
+        return {item.name: _plain(part) for item, part in given if part != item.default}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return {key: _plain(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
 def room_for(network: Network) -> Room:
