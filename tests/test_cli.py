@@ -72,6 +72,8 @@ def test_replay_names_mismatches_that_follow_a_process_id_collision(tmp_path: Pa
         (["evaluate", "sleep", "--episodes", "0"], "the number of episodes must be from 2 to 10000000, not 0"),
         (["bench", "env", "--seconds", "0"], "the seconds per figure must be from 0.01 to 600, not 0"),
         (["bench", "env", "--red-agent", "nobody"], "unknown red agent 'nobody'"),
+        (["bench", "env", "--hosts", "13,many"], "the numbers of hosts must be a comma list such as 13,30,60"),
+        (["bench", "env", "--hosts", "65"], "65"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments: list[str | Path], complaint: str) -> None:
@@ -145,6 +147,12 @@ def test_evaluate_gives_the_same_table_twice() -> None:
 
 
 @pytest.mark.long
+def test_bench_env_measures_networks_of_several_sizes() -> None:
+    found = run_json("bench", "env", "--hosts", "13,20,40", "--seconds", "0.05", "--red-agent", "meander")
+    assert found["bytes_per_env"] == {"13": 128, "20": 312, "40": 576}
+    assert all(rate > 0 for rate in found["engine_steps_per_s"]["meander"].values())
+
+
 def test_bench_env_prints_every_figure_as_json_and_progress_does_not_disturb_standard_output() -> None:
     done = run("bench", "env", "--seconds", "0.02", "--no-cyborg", "--json")
     assert done.returncode == 0, done.stderr

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workflow_rl.cli.common import Jobs, Json, NetworkName, acting, say, show_result, table
+from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
-    from workflow_rl.studies.bench import EnvFigures
+    from workflow_rl.studies.bench import EnvFigures, HostFigures
     from workflow_rl.studies.bench_cyborg import CyborgFigures
     from workflow_rl.studies.bench_search import SearchFigures
     from workflow_rl.studies.bench_train import TrainFigures
@@ -28,13 +29,22 @@ def bench_env_command(
     ] = None,
     cyborg: Annotated[bool, typer.Option(help="Measure genuine CybORG too, if it is installed.")] = True,
     network: NetworkName = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Measure the engine in generated networks of these sizes, such as 13,30,60.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
     from workflow_rl.engine.networks.copies import chosen_network
     from workflow_rl.envs.checks import parse_red_agents
-    from workflow_rl.studies.bench import bench_env
+    from workflow_rl.studies.bench import bench_env, bench_hosts
 
+    if hosts is not None:
+        if network is not None:
+            raise UserError("--hosts generates its networks; leave --network out.")
+        by_size = bench_hosts(_sizes(hosts), seconds, tuple((red_agent or ",".join(REDS)).split(",")), say)
+        show_result(by_size, as_json, lambda: print_bench_hosts(by_size))
+        return
     played = chosen_network(None, network)
     reds = parse_red_agents(acting(played.red_agents) if red_agent is None else red_agent, played)
     figures = bench_env(seconds, reds, cyborg, played, say)
@@ -89,6 +99,25 @@ def bench_search_command(
     paths = tables or default_tables()
     figures = bench_search(paths, seeds, large_seeds, check_jobs(jobs), load_network().unit_types, say)
     show_result(figures, as_json, lambda: print_bench_search(figures))
+
+
+def _sizes(hosts: str) -> tuple[int, ...]:
+    numbers = [part.strip() for part in hosts.split(",")]
+    if not all(number.isdecimal() and len(number) < 4 for number in numbers):
+        raise UserError(f"the numbers of hosts must be a comma list such as 13,30,60, not {hosts!r}.")
+    return tuple(dict.fromkeys(map(int, numbers)))
+
+
+def print_bench_hosts(figures: HostFigures) -> None:
+    """Speeds of the engine by the number of hosts."""
+    sizes = list(figures.bytes_per_env)
+    rows = [
+        [f"engine, {red}", *(f"{rates[size] / 1e6:.2f}" for size in sizes)]
+        for red, rates in figures.engine_steps_per_s.items()
+    ]
+    rows.append(["bytes per environment", *(str(figures.bytes_per_env[size]) for size in sizes)])
+    title = f"Million steps per second, one thread, {figures.n_envs} environments, by number of hosts"
+    table(title, ["", *sizes], rows)
 
 
 def print_bench_env(figures: EnvFigures) -> None:
