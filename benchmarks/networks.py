@@ -20,6 +20,7 @@ from benchmarks.programs import random_program, with_programs
 from workflow_rl.cli.common import say
 from workflow_rl.defenders.protocol import reference_policy
 from workflow_rl.engine.network import GREEN_AGENTS, RED_AGENTS, SLEEPER, Network
+from workflow_rl.engine.networks.generate import generate
 from workflow_rl.envs.cyborg_sim import load_cyborg
 from workflow_rl.errors import SimulatorError, UserError
 from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
@@ -49,13 +50,11 @@ class Played:
 
 def networks(number: int, seed: int = 0) -> list[Network]:
     """Generated networks, each with a program of its own; sizes and numbers of unit types are drawn."""
-    from workflow_rl.engine.networks.generate import generate
-
     generator = np.random.default_rng([seed, 21])
     made = []
     for i in range(number):
         hosts = int(generator.integers(LEAST_HOSTS, MOST_HOSTS + 1))
-        types = int(generator.integers(LEAST_TYPES, min(MOST_TYPES, hosts) + 1))
+        types = int(generator.integers(LEAST_TYPES, min(MOST_TYPES, hosts - 1) + 1))
         network = generate(hosts, types, seed + i)
         made.append(with_programs(network, {OWN: random_program(network, seed + i)}))
     return made

@@ -167,6 +167,7 @@ UNKNOWN = "which is not known"
 
 MISTAKES = [
     # types, unknown and missing fields
+    ('host = "Op_Server0" # Impact', 'host = "User0" # Impact', "operational_service.host", "is red's foothold"),
     ("version = 1", 'version = "one"', "version", "must be of type int, not 'one'"),
     ("value = 0.1", "value = true", "hosts[0].value", "must be of type float, not True"),
     ("ports = [22]", 'ports = ["ssh"]', "hosts[0].services[0].ports[0]", "must be of type int"),

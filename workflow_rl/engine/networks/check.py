@@ -228,6 +228,9 @@ def _wrong_structure(network: Network) -> Iterator[Complaint]:
             place, allowed = f"exploits[{i}].weight", f"below {weights[i - 1]}"
             problem = "must fall from one exploit to the next"
             yield Complaint("exploits.weight", problem, shown(weights[i]), allowed, place)
+    if network.operational_service.host == network.red.foothold:
+        problem, allowed = "is red's foothold, so red would have reached it before the game begins", "any other host"
+        yield Complaint("operational_service.host", problem, shown(network.red.foothold), allowed)
     if not network.editions:
         yield Complaint("editions", "must have at least one edition", "none", "at least one edition")
 
