@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.networks.svg import network_svg
 from workflow_rl.report.answer import FEW
 from workflow_rl.report.drawing import Figure, to_plotly
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, Story
@@ -64,7 +65,13 @@ def render(
         "activities": ACTIVITIES,
     }
     code = {name: (_FOLDER / f"report.{name}").read_text("utf-8") for name in ("css", "js")}
-    shown = {"network": network, "figures": drawn, "stories": stories, "content": finite(content)}
+    shown = {
+        "network": network,
+        "picture": network_svg(network),
+        "figures": drawn,
+        "stories": stories,
+        "content": finite(content),
+    }
     return TEMPLATES.get_template(template).render(values | shown | code, plotly=get_plotlyjs())
 
 
