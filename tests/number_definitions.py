@@ -15,6 +15,9 @@ import numpy as np
 from tests.conftest import DATA, ROOT
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
 from workflow_rl.config import CHALLENGE_LENGTHS, SearchConfig, TrainConfig
+from workflow_rl.engine.network import LARGE as LARGE_ROOM
+from workflow_rl.engine.network import MIDDLE as MIDDLE_ROOM
+from workflow_rl.engine.network import SMALL as SMALL_ROOM
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.check import CAPACITY, LINES
 from workflow_rl.engine.state import state_dtype
@@ -81,12 +84,14 @@ DEFINITIONS = {
         "-54.57": "the official score of the winning entry, published by the challenge",
         "3.11 or newer": "the oldest Python",
         f"at least {THRESHOLD}": "the threshold of compliance",
-        f"{N_ORDERS} in all": THE_ORDERS,
+        f"there are {N_ORDERS}": THE_ORDERS,
         "themselves 2.1": "version of CybORG",
         "largest of 27": "three policies, three opponents, three lengths",
     },
     "CHANGELOG.md": {
         "0.1.0": "our version",
+        f"more than {SMALL_ROOM.hosts - 1} hosts": "the small record",
+        f"{CAPACITY['hosts']} hosts, {CAPACITY['subnets']} subnets, {CAPACITY['unit_types']} unit types": "limits",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
         f"{ROUNDS_FROM} evaluations in flight": "from here on a round has two suggestions",
         f"more than {MOST_FITTED} evaluations an evenly spread subset of {MOST_FITTED}": A_SETTING,
@@ -142,8 +147,19 @@ DEFINITIONS = {
         f"clip ({make_config('search').clip})": A_SETTING,
         f"{make_config('search').epochs} epochs": A_SETTING,
     },
-    "docs/engine.md": {f"{state_dtype().itemsize} bytes": "the state of an environment"},
+    "docs/engine.md": {
+        f"{state_dtype().itemsize} bytes": "the state of an environment",
+        f"fewer than {SMALL_ROOM.hosts} hosts": "the small record",
+        f"with {MIDDLE_ROOM.hosts} or {LARGE_ROOM.hosts} bits": "the other records",
+    },
+    "docs/decisions/0017-your-own-network.md": {
+        f"{MIDDLE_ROOM.hosts} and {LARGE_ROOM.hosts} hosts": "the records",
+        f"{factorial(CAPACITY['unit_types']) // 10**6} million orders": "12!",
+    },
+    "docs/own-network.md": {"work for 30 steps": "an example"},
     "docs/fidelity.md": {
+        f"{MIDDLE_ROOM.hosts}-bit": STORAGE,
+        f"{CAPACITY['hosts']} hosts": "a limit of the program",
         f"sample of {N_SAMPLES} episodes": "the files in tests/data",
         f"{len(TABLE_MUTANTS)} table entries and {len(SOURCE_MUTANTS)} branches": "tests/mutants.py",
         f"play {constant('tests/test_lockstep.py', 'PER_RED')} games": "tests/test_lockstep.py",

@@ -151,7 +151,7 @@ UNPLAYABLE: dict[str, tuple[Callable[[], Network], str]] = {
     "decoy": (lambda: replace(CAGE2, decoys=(replace(CAGE2.decoys[0], opens=81),)), "decoy Apache differs"),
     "edition": (lambda: replace(CAGE2, editions={"mine": CAGE2.editions["current"]}), "edition mine differs"),
     "gateways": (two_kinds_of_gateways, "one kind of gateway"),
-    "guessable": (lambda: with_host("User3", guessable="root"), "guessable account 'root'"),
+    "guessable": (lambda: with_host("User3", guessable="SYSTEM"), "guessable account 'SYSTEM'"),
     "smb": (lambda: with_service("User3", Service("smbd", "x", (139,), "smb")), "on windows alone"),
     "account": (lambda: with_service("User3", Service("sshd", "SYSTEM", (2222,), "ssh")), "counts for nothing"),
     "named service": (lambda: with_service("Op_Server0", Service("OTService", "x", (99,))), "never sees the service"),

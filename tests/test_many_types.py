@@ -228,7 +228,7 @@ def observed(n_items: int, number: int, failed: int) -> tuple[tuple[str, ...], l
 
 
 def test_trainings_that_did_not_converge_do_not_mislead_the_process() -> None:
-    items, orders, values = observed(6, 30, 3)
+    items, orders, values = observed(6, 30, 2)
     every, x = all_orders(items)
     truth = np.array([worth(order) for order in every])
     plain, believed = OrderGP(items, orders, values, [0.1] * 30), believed_gp(items, orders, values, [0.1] * 30)
@@ -250,6 +250,16 @@ def test_without_such_a_training_nothing_is_doubted() -> None:
     some = [*rare[:12], low]
     found = believed_gp(items, [orders[i] for i in some], [values[i] for i in some], [0.1] * 13)
     assert not found.doubted.any()
+
+
+def test_bad_orders_that_confirm_each_other_are_believed() -> None:
+    """As in the default search: a few orders reverse the one priority that matters, and lose much."""
+    items, orders, _ = observed(5, 60, 0)
+    good = [order for order in orders if order.index("a") < order.index("b")][:16]
+    bad = [order for order in orders if order.index("a") > order.index("b")][:4]
+    noise = np.random.default_rng(2).normal(scale=0.3, size=20)
+    values = (np.repeat([-15.5, -22.0], [16, 4]) + noise).tolist()
+    assert not believed_gp(items, [*good, *bad], values, [0.2] * 20).doubted.any()
 
 
 def test_a_ranking_counts_a_failed_training_as_low_but_not_as_how_low() -> None:

@@ -394,7 +394,7 @@ def test_the_page_has_every_section_with_the_runs_numbers_and_asks_nobody(
     names = re.findall(r'<section id="(\w+)">', body)
     assert names == [
         "answer", "finalists", "ranking", "priorities", "progress", "replay", "training", "violations", "evaluation",
-        "time", "settings",
+        "time", "network", "settings",
     ]  # fmt: skip
     assert len(text) < 8e6
     assert text.count("plotly.js v") == 1
@@ -465,7 +465,7 @@ def test_every_text_of_a_run_and_of_its_games_is_escaped(data: RunData, games: G
             return {key: spoil(one, key) for key, one in value.items()}
         if isinstance(value, (list, tuple)):  # also of the network: all its names
             return type(value)(spoil(one, name) for one in value)
-        names = isinstance(value, str) and name not in ("kind", "takeover")
+        names = isinstance(value, str) and value != "" and name not in ("kind", "takeover")
         return f"{value}<img>".replace(",", "<img>,") if names else value
 
     stories = [replace(story, why="<img>", red_agent="'<img>") for story in games.stories]

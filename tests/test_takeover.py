@@ -122,7 +122,7 @@ def test_a_memory_begins_with_a_look_at_what_is_taken_over() -> None:
     seen = np.zeros(1, MEMORY_DTYPE)
     for row, packed in enumerate(envs.envs.packed_observations[:, 0]):
         forget(seen[0])
-        remember(seen[0], 0, int(packed[0]))
+        remember(seen[0], 0, int(packed))
         assert envs.memories[row] == seen[0]
     begin(seen[0], 0)
     fresh = np.zeros(1, MEMORY_DTYPE)

@@ -43,8 +43,8 @@ LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learn
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 FEWEST = 8  # observations from which a single one can be doubted
-SUSPECT, DOUBTED, COUNTED = 2.0, 5.0, 3.0  # deviations below what the others predict, see believed_gp
-FENCE = 1.5  # interquartile ranges below the lower quartile: to look closer, too
+SUSPECT, DOUBTED, COUNTED = 4.0, 5.0, 3.0  # deviations below what the others predict, see believed_gp
+NORMAL = 1.4826  # deviation over median size, of a normal distribution
 MOST_SUSPECTS = 0.25  # share of the observations
 
 
@@ -232,9 +232,9 @@ class OrderGP:
         return np.asarray(self.values - self.scale * noise * self._seen.solution.numpy()[: len(noise)])
 
     def left_out(self) -> np.ndarray:
-        """Deviations of each value from what the others predict, in standard deviations; (n,)."""
+        """How far each value is from what the others predict; (n,)."""
         precision = torch.cholesky_inverse(self._seen.factor).diagonal()
-        return np.asarray((self._seen.solution / precision.sqrt()).numpy())
+        return np.asarray(self.scale * (self._seen.solution / precision).numpy())
 
     def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
         """Mean + beta * sigma; (n,)."""
@@ -265,24 +265,23 @@ def believed_gp(items: Order, orders: Sequence[Order], values: Sequence[float], 
     """The process conditioned on observations, of which some may be trainings that did not converge.
 
     Such a training has a value far below what the order is worth. Values that seem low given all others are predicted
-    by a process that was fitted without them. A value more than five deviations below that prediction counts as three
-    deviations below it, with an error of one: the order seems bad, but nobody believes how bad. So a second evaluation
-    can put it right, and its neighbours are not blamed.
+    by a process that was fitted without them; a value that others confirm never seems low, however bad it is. A value
+    more than five deviations below that prediction counts as three deviations below it, with an error of one: the order
+    seems bad, but nobody believes how bad. So a second evaluation can put it right, and its neighbours are not blamed.
 
     See :class:`OrderGP` for the arguments.
     """
-    gp = OrderGP(items, orders, values, errors)
-    if len(orders) < FEWEST:
-        return gp
-    off = gp.left_out()
-    quarter, most = np.quantile(gp.values, (0.25, 0.75))
-    outside = gp.values < quarter - FENCE * (most - quarter)  # several together hide each other from left_out
-    suspects = np.argsort(off - outside * np.ptp(off), kind="stable")[: int(MOST_SUSPECTS * len(off))]
-    suspects = suspects[outside[suspects] | (off[suspects] < -SUSPECT)]
+    gp = others = OrderGP(items, orders, values, errors)
+    rest, most = np.arange(len(orders)), int(MOST_SUSPECTS * len(orders)) if len(orders) >= FEWEST else 0
+    for _ in range(most):  # one after the other, for several hide each other
+        off = others.left_out()
+        if off.min() > -SUSPECT * NORMAL * np.median(np.abs(off)):
+            break
+        rest = np.delete(rest, off.argmin())
+        others = OrderGP(items, [gp.orders[i] for i in rest], gp.values[rest].tolist(), gp.errors[rest].tolist())
+    suspects = np.setdiff1d(np.arange(len(orders)), rest)
     if not len(suspects):
         return gp
-    rest = np.setdiff1d(np.arange(len(off)), suspects)
-    others = OrderGP(items, [gp.orders[i] for i in rest], gp.values[rest].tolist(), gp.errors[rest].tolist())
     mean, sigma = others.predict([gp.orders[i] for i in suspects])
     deviation = np.sqrt(sigma**2 + others.training_noise**2 + gp.errors[suspects] ** 2)
     low = gp.values[suspects] < mean - DOUBTED * deviation

@@ -87,9 +87,11 @@ def _structure(network: Network) -> Iterator[str]:
 def _host_problems(network: Network, host: Host) -> Iterator[str]:
     if host.value not in LEVELS.values():
         yield f"host {host.name} has the value {host.value}; CybORG has {_levels()}"
-    if host.guessable in PRIVILEGED.values():
-        yield f"host {host.name} has the guessable account {host.guessable!r}, which is privileged at once in CybORG"
     foreign = {PRIVILEGED[system] for system in PRIVILEGED if system != host.os}
+    if host.guessable in foreign:
+        yield f"host {host.name} has the guessable account {host.guessable!r}, which counts for nothing on {host.os}"
+    if host.guessable == PRIVILEGED[host.os] and host.guessable not in network.accounts.privileged:
+        yield f"host {host.name} has the guessable account {host.guessable!r}, which is privileged at once in CybORG"
     for service in host.services:
         if service.type and service.account in foreign:
             yield f"host {host.name} runs {service.process} as {service.account}, which counts for nothing on {host.os}"
