@@ -11,21 +11,16 @@ from typing import Any
 
 from benchmarks.command import main
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.studies.bench import bench_env, bench_hosts
-
-REDS, HOSTS = ("bline", "meander"), (13, 30, 60)
+from workflow_rl.studies.bench import bench_env
 
 
 def measure() -> dict[str, Any]:
     """The speeds of both environments, and of genuine CybORG."""
-    figures = asdict(bench_env(1.0, REDS, True, load_network(), _say))
-    by_hosts = asdict(bench_hosts(HOSTS, 5.0, REDS, _say))
-    del figures["machine"], by_hosts["machine"]  # write_result adds it
-    return figures | {"by_hosts": by_hosts}
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    figures = asdict(
+        bench_env(1.0, ("bline", "meander"), True, load_network(), lambda line: print(line, file=sys.stderr))
+    )
+    del figures["machine"]  # write_result adds it
+    return figures
 
 
 if __name__ == "__main__":

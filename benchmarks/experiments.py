@@ -45,6 +45,7 @@ EXPERIMENTS = {
     "env": Experiment("how fast the environments are"),
     "free_play": Experiment("whether mean returns agree with the reference tables", argument="50000"),
     "general": Experiment("what policies without an order reach, from scratch"),
+    "hosts": Experiment("how fast the engine is in larger networks"),
     "incidents": Experiment(
         "what orders and the search are worth when blue takes over late",
         ("search", "regret", "strategies", "general", "cyborg", "lockstep"),

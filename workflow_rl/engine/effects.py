@@ -5,16 +5,18 @@ from __future__ import annotations
 from workflow_rl.engine.bits import has, wide
 from workflow_rl.engine.chance import Chance, is_detected, pick_exploit
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import DECOYS, SECOND_COPY
+from workflow_rl.engine.network import SECOND_COPY
 from workflow_rl.engine.observe import (
     BELIEF_PRIVILEGED,
     BELIEFS_UNKNOWN,
     Records,
+    keeps_copies,
     listening_ports,
     no_records,
     place_of,
     records_on,
     scan_records,
+    without_copies,
     word_of,
 )
 from workflow_rl.engine.state import (
@@ -56,10 +58,12 @@ def act_blue(s: State, t: Tables, action: int) -> bool:
 
     decoys = s.decoys[host]
     decoys = 0 if restored else decoys
-    taken = (t.genuine_ports[host] | t.decoy_ports[decoys & DECOYS]) & t.needs_free[action]
+    taken = (t.genuine_ports[host] | t.decoy_ports[without_copies(s, decoys)]) & t.needs_free[action]
     fitting = t.places[action] & t.decoys_for_os[host]
     placed = 0 if taken else fitting
-    s.decoys[host] = decoys | placed | ((decoys & placed) << SECOND_COPY & t.copies)
+    s.decoys[host] = decoys | placed
+    if keeps_copies(s):
+        s.decoys[host] |= (decoys & placed) << SECOND_COPY & t.copies
 
     i, column = word_of(s, host), BELIEF_PRIVILEGED << place_of(s, host)
     forgotten = column if removed | restored else 0
@@ -138,11 +142,10 @@ def gain_session(s: State, t: Tables, host: int, outcome: int, port: int, chance
     """A new session; a login is never traced, a shell if it is detected."""
     here = 1 << host
     privileged_before = has(s.privileged, host)
-    if outcome == YIELDS_PRIVILEGED_LOGIN:
-        hold_privileged(s, here)
-        return records_on(host, t.records_accepted, port, 0)
-    if outcome == YIELDS_LOGIN:
-        if not privileged_before:
+    if outcome >= YIELDS_LOGIN:
+        if outcome == YIELDS_PRIVILEGED_LOGIN:
+            hold_privileged(s, here)
+        elif not privileged_before:
             s.traced &= ~here
             s.untraced |= here
         return records_on(host, t.records_accepted, port, 0)

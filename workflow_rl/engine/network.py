@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -219,13 +220,7 @@ class Edition:
 
 @dataclass(frozen=True)
 class Network:
-    """The whole challenge; the engine compiles its tables from this and from nothing else.
-
-    >>> from workflow_rl.engine.network_file import load_network
-    >>> network = load_network()
-    >>> network.n_actions, network.action_index("Restore", "Op_Host1"), network.action_name(137)
-    (145, 137, 'Restore Op_Host1')
-    """
+    """The whole challenge; the engine compiles its tables from this and from nothing else."""
 
     name: str
     version: int
@@ -290,6 +285,13 @@ class Network:
         return tuple(sorted(listening | needed, key=lambda port: (many and port not in needed, port)))
 
     @cached_property
+    def stacked(self) -> tuple[str, ...]:
+        """Decoys of which two on a host can make a scan look like an exploit: three records, all of one port."""
+        ports = [(host.os, {port for service in host.services for port in service.ports}) for host in self.hosts]
+        stack = [decoy for decoy in self.decoys if decoy.opens != decoy.needs_free]
+        return tuple(one.name for one in stack if any(one.os in ("", os) and own == {one.opens} for os, own in ports))
+
+    @cached_property
     def n_bits(self) -> int:
         """Number of zeros and ones of an observation."""
         return BITS_PER_HOST * len(self.hosts)
@@ -338,12 +340,10 @@ def _plain(value: Any) -> Any:
 def room_for(network: Network) -> Room:
     """The smallest records that have room for the network."""
     programs = network.red.programs.values()
-    small = (
-        len(network.hosts) < SMALL.hosts
-        and len(network.subnets) < SMALL.subnets
-        and len(network.ports) <= OPTION_PORTS
-        and network.n_actions < SMALL.actions
-        and sum(len(program.program) + 1 for program in programs) <= SMALL.lines
-        and all(len(network.drawn_targets(program)) <= SMALL.draws for program in programs)
-    )
-    return SMALL if small else MIDDLE if len(network.hosts) < MIDDLE.hosts else LARGE
+    lines = sum(len(program.program) + 1 for program in programs)
+    draws = max((len(network.drawn_targets(program)) for program in programs), default=0)
+    sizes = (len(network.hosts) + 1, len(network.subnets) + 1, network.n_actions + 1, lines, draws)
+    room = (SMALL.hosts, SMALL.subnets, SMALL.actions, SMALL.lines, SMALL.draws)
+    if len(network.ports) <= OPTION_PORTS and not network.stacked and all(map(le, sizes, room)):
+        return SMALL
+    return MIDDLE if len(network.hosts) < MIDDLE.hosts else LARGE

@@ -50,16 +50,28 @@ def no_records() -> Records:
 
 
 @compiled
+def keeps_copies(s: State) -> bool:
+    """Does this record know second copies of decoys? Known when compiled; a small one is never given such networks."""
+    return s.picked.shape[0] > 1
+
+
+@compiled
+def without_copies(s: State, decoys: int) -> int:
+    """A set of decoys without the marks of second copies."""
+    return decoys & DECOYS if keeps_copies(s) else decoys
+
+
+@compiled
 def listening_ports(s: State, t: Tables, host: int) -> int:
     """Ports on which somebody listens, decoys included."""
-    return t.genuine_ports[host] | t.decoy_ports[s.decoys[host] & DECOYS]
+    return t.genuine_ports[host] | t.decoy_ports[without_copies(s, s.decoys[host])]
 
 
 @compiled
 def scan_records(s: State, t: Tables, host: int) -> Records:
     """The records of a scan: one per listening socket; more than two copies of a decoy show nothing new."""
-    decoys = count(wide(s.decoys[host]) & COPIES)
-    return records_on(host, t.genuine_sockets[host] + decoys, listening_ports(s, t, host), 0)
+    decoys = wide(s.decoys[host]) & COPIES if keeps_copies(s) else wide(s.decoys[host])
+    return records_on(host, t.genuine_sockets[host] + count(decoys), listening_ports(s, t, host), 0)
 
 
 @compiled

@@ -21,7 +21,6 @@ from workflow_rl.engine.network import (
     REVEALED,
     SECOND_COPY,
     SMALL,
-    Decoy,
     Network,
     Program,
     Room,
@@ -185,19 +184,12 @@ def _fill_prices(row: Any, network: Network) -> None:
 
 
 def _fill_decoys(row: Any, network: Network) -> None:
-    row["copies"] = _mask(SECOND_COPY + d for d, decoy in enumerate(network.decoys) if _shows_twice(network, decoy))
+    row["copies"] = _mask(SECOND_COPY + d for d, decoy in enumerate(network.decoys) if decoy.name in network.stacked)
     opened = [1 << network.ports.index(decoy.opens) for decoy in network.decoys]
     for placed in range(1 << len(opened)):
         row["decoy_ports"][placed] = np.bitwise_or.reduce(
             [0] + [port for i, port in enumerate(opened) if placed >> i & 1]
         )
-
-
-def _shows_twice(network: Network, decoy: Decoy) -> bool:
-    """Can copies of a decoy make a scan look like an exploit, with three records that are all of one port?"""
-    fitting = [host for host in network.hosts if decoy.os in ("", host.os)]
-    ports = [{port for service in host.services for port in service.ports} for host in fitting]
-    return decoy.opens != decoy.needs_free and {decoy.opens} in ports
 
 
 def _fill_exploits(row: Any, network: Network) -> None:
