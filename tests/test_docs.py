@@ -111,6 +111,12 @@ def commands_here(place: str, text: str) -> list[str]:
     return [command for command in commands(text) if command not in ELSEWHERE and place_of(command, place) == place]
 
 
+def removed(path: Path) -> None:
+    """Removes a file or folder that a command made."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.unlink(missing_ok=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("place", "text"), [block for block in blocks("bash") if commands_here(*block)])
 def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
@@ -118,17 +124,17 @@ def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
     here = commands_here(place, text)
     if any(NEEDS_SHARED in command for command in here):
         require("recordings")
-    made = [ROOT / name for name in re.findall(r"runs/docs-[\w-]+", text)]
+    made = [ROOT / name for name in re.findall(r"runs/docs-[\w.-]+", text)]
     before = set((ROOT / "runs").glob("*-search"))
     for path in made:
-        shutil.rmtree(path, ignore_errors=True)
+        removed(path)
     for command in here:
         done = run_command(command, place)
         if done.returncode != 0:
             break
     unnamed = set((ROOT / "runs").glob("*-search")) - before if "make search" in here else set()
     for path in [*made, *unnamed]:
-        shutil.rmtree(path, ignore_errors=True)
+        removed(path)
     assert done.returncode == 0, f"{place}: {command}\n{done.stdout}{done.stderr}"
 
 
