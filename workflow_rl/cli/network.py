@@ -188,6 +188,7 @@ def _write_new(path: Path, text: str) -> None:
 
     _refuse_existing(path)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())
     except OSError as error:
         raise UserError(f"{path}: cannot write there ({error.strerror}).") from None
