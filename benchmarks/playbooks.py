@@ -23,7 +23,7 @@ from workflow_rl.studies.workflow_table import read_table
 STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random"), 3, 60
 FRESH_SEEDS = tuple(range(100, 105))
 NETWORKS = ("cage2-fine", "plant")
-KEPT = ("workflow", "value", "standard_error", "follows", "compliance", "kept", "visits")
+KEPT = ("workflow", "mean_return", "standard_error", "follows", "compliance", "kept", "visits")
 
 
 def searched(options: list[str], strategy: str, seed: int) -> dict[str, Any]:
