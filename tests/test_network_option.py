@@ -446,7 +446,11 @@ def test_a_page_escapes_the_names_of_a_network(files: dict[int, Path], tmp_path:
     path, evil = tmp_path / "run", "<script>alert(1)</script>"
     with closing(tiny_run(path, load_network(files[14]))) as made:
         train_workflow(made.config, made)
-    hosts = tuple(replace(host, name=host.name.replace("User5", evil)) for host in network_of(path).hosts)
+    first = network_of(path).unit_types[0]
+    hosts = tuple(
+        replace(host, name=host.name.replace("User5", evil), unit_type=host.unit_type.replace(first, evil))
+        for host in network_of(path).hosts
+    )
     subnets = tuple(
         replace(
             one, name=one.name.replace("Operational", evil), hosts=tuple(h.replace("User5", evil) for h in one.hosts)
