@@ -22,9 +22,9 @@ from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
 from workflow_rl.search.climb import changes
 from workflow_rl.search.finalists import choose_finalists
-from workflow_rl.search.gp import OrderGP, believed_gp
+from workflow_rl.search.gp import OrderGP
 from workflow_rl.search.ranking import Evaluated, Posterior
-from workflow_rl.search.strategies import all_orders, make_search
+from workflow_rl.search.strategies import make_search
 from workflow_rl.training.collectors import Collector, Conduct, PlainCollector, Stream, workflow_codes, workflows_of
 from workflow_rl.training.compliance import Obedience
 from workflow_rl.training.events import UpdateEvent
@@ -225,55 +225,6 @@ def observed(n_items: int, number: int, failed: int) -> tuple[tuple[str, ...], l
     for i in [i for i, order in enumerate(orders) if worth(order) == 5.0][:failed]:
         values[i] -= 15.0
     return items, orders, values
-
-
-def test_trainings_that_did_not_converge_do_not_mislead_the_process() -> None:
-    items, orders, values = observed(6, 30, 2)
-    every, x = all_orders(items)
-    truth = np.array([worth(order) for order in every])
-    plain, believed = OrderGP(items, orders, values, [0.1] * 30), believed_gp(items, orders, values, [0.1] * 30)
-    assert np.flatnonzero(believed.doubted).tolist() == [i for i, v in enumerate(values) if v < -5]
-    wrong, right = (np.abs(gp.predict(x)[0] - truth).mean() for gp in (plain, believed))
-    assert right < 0.5 * wrong
-    top = np.argsort(-believed.predict(x)[0])[:20]
-    assert truth[top].min() == 5.0
-    assert truth[np.argsort(-plain.predict(x)[0])[:20]].min() < 5.0
-
-
-def test_without_such_a_training_nothing_is_doubted() -> None:
-    items, orders, values = observed(6, 30, 0)
-    plain, believed = OrderGP(items, orders, values, [0.1] * 30), believed_gp(items, orders, values, [0.1] * 30)
-    assert not believed.doubted.any()
-    assert np.array_equal(plain.predict(orders)[0], believed.predict(orders)[0])
-    rare = [i for i, order in enumerate(orders) if worth(order) > 0]  # one bad order among good ones is believed
-    low = next(i for i, order in enumerate(orders) if worth(order) == 0)
-    some = [*rare[:12], low]
-    found = believed_gp(items, [orders[i] for i in some], [values[i] for i in some], [0.1] * 13)
-    assert not found.doubted.any()
-
-
-def test_bad_orders_that_confirm_each_other_are_believed() -> None:
-    """As in the default search: a few orders reverse the one priority that matters, and lose much."""
-    items, orders, _ = observed(5, 60, 0)
-    good = [order for order in orders if order.index("a") < order.index("b")][:16]
-    bad = [order for order in orders if order.index("a") > order.index("b")][:4]
-    noise = np.random.default_rng(2).normal(scale=0.3, size=20)
-    values = (np.repeat([-15.5, -22.0], [16, 4]) + noise).tolist()
-    assert not believed_gp(items, [*good, *bad], values, [0.2] * 20).doubted.any()
-
-
-def test_a_ranking_counts_a_failed_training_as_low_but_not_as_how_low() -> None:
-    items, orders, values = observed(6, 30, 2)
-    rows = [
-        Evaluated(order, (value - 0.05, value + 0.05), (0.1, 0.1), Obedience(1.0, 0.0, 1.0, 3.0, 0.0))
-        for order, value in zip(orders, values, strict=True)
-    ]
-    posterior = Posterior(items, rows)
-    assert posterior.gp.doubted.sum() == 2
-    effects = {frozenset((pair.first, pair.second)): pair for pair in posterior.pair_effects()}
-    assert effects[frozenset("ab")].effect == pytest.approx(3.0, abs=0.6)
-    assert effects[frozenset("cd")].first == "d"
-    assert effects[frozenset("cd")].effect == pytest.approx(2.0, abs=0.6)
 
 
 @pytest.mark.parametrize("n_items", [8, 12])

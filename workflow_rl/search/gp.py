@@ -42,10 +42,6 @@ MOST_FITTED = 500  # observations from which weights and noise are learned; all 
 LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
-FEWEST = 8  # observations from which a single one can be doubted
-SUSPECT, DOUBTED, COUNTED = 4.0, 5.0, 3.0  # deviations below what the others predict, see believed_gp
-NORMAL = 1.4826  # deviation over median size, of a normal distribution
-MOST_SUSPECTS = 0.25  # share of the observations
 
 
 def features(orders: Sequence[Order], items: Order) -> torch.Tensor:
@@ -122,7 +118,6 @@ class OrderGP:
 
     def __init__(self, items: Order, orders: Sequence[Order], values: Sequence[float], errors: Sequence[float]) -> None:
         self.items, self.orders = tuple(items), list(orders)
-        self.doubted = np.zeros(len(self.orders), bool)  # see believed_gp
         self.values, self.errors = np.array(values, float), np.array(errors, float)
         self.centre = float(self.values.mean()) if len(orders) else 0.0
         spread = float(self.values.std(ddof=1)) if len(orders) > 1 else 0.0
@@ -231,11 +226,6 @@ class OrderGP:
         noise = (self._known_noise() + self._noise).numpy()
         return np.asarray(self.values - self.scale * noise * self._seen.solution.numpy()[: len(noise)])
 
-    def left_out(self) -> np.ndarray:
-        """How far each value is from what the others predict; (n,)."""
-        precision = torch.cholesky_inverse(self._seen.factor).diagonal()
-        return np.asarray(self.scale * (self._seen.solution / precision).numpy())
-
     def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
         """Mean + beta * sigma; (n,)."""
         mean, sigma = self.predict(orders)
@@ -259,39 +249,6 @@ class OrderGP:
         deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         mean = self._mean + (self._seen.solution @ across).numpy()
         return float(self.scale * (weights @ mean) + self.centre * weights.sum()), deviation
-
-
-def believed_gp(items: Order, orders: Sequence[Order], values: Sequence[float], errors: Sequence[float]) -> OrderGP:
-    """The process conditioned on observations, of which some may be trainings that did not converge.
-
-    Such a training has a value far below what the order is worth. Values that seem low given all others are predicted
-    by a process that was fitted without them; a value that others confirm never seems low, however bad it is. A value
-    more than five deviations below that prediction counts as three deviations below it, with an error of one: the order
-    seems bad, but nobody believes how bad. So a second evaluation can put it right, and its neighbours are not blamed.
-
-    See :class:`OrderGP` for the arguments.
-    """
-    gp = others = OrderGP(items, orders, values, errors)
-    rest, most = np.arange(len(orders)), int(MOST_SUSPECTS * len(orders)) if len(orders) >= FEWEST else 0
-    for _ in range(most):  # one after the other, for several hide each other
-        off = others.left_out()
-        if off.min() > -SUSPECT * NORMAL * np.median(np.abs(off)):
-            break
-        rest = np.delete(rest, off.argmin())
-        others = OrderGP(items, [gp.orders[i] for i in rest], gp.values[rest].tolist(), gp.errors[rest].tolist())
-    suspects = np.setdiff1d(np.arange(len(orders)), rest)
-    if not len(suspects):
-        return gp
-    mean, sigma = others.predict([gp.orders[i] for i in suspects])
-    deviation = np.sqrt(sigma**2 + others.training_noise**2 + gp.errors[suspects] ** 2)
-    low = gp.values[suspects] < mean - DOUBTED * deviation
-    if not low.any():
-        return gp
-    limited, unsure, chosen = gp.values.copy(), gp.errors.copy(), suspects[low]
-    limited[chosen], unsure[chosen] = (mean - COUNTED * deviation)[low], deviation[low]
-    gp = OrderGP(items, orders, limited.tolist(), unsure.tolist())
-    gp.doubted[chosen] = True
-    return gp
 
 
 @dataclass

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import t
 
 from workflow_rl.search.findings import PairEffect
-from workflow_rl.search.gp import Order, believed_gp, pair_swaps
+from workflow_rl.search.gp import Order, OrderGP, pair_swaps
 from workflow_rl.training.compliance import Obedience
 
 CONFIDENCE = 0.95
@@ -71,13 +71,13 @@ class Posterior:
         self.items = items
         self.evaluated = sorted(evaluated, key=lambda e: (e.order, e.returns))
         orders, values = [e.order for e in self.evaluated], [e.value for e in self.evaluated]
-        self.gp = believed_gp(items, orders, values, [e.standard_error for e in self.evaluated])
+        self.gp = OrderGP(items, orders, values, [e.standard_error for e in self.evaluated])
         table = np.array([e.returns for e in self.evaluated])  # (n, n_replicates)
         self.n_replicates = table.shape[1]
-        levels = table[~self.gp.doubted].mean(axis=0)
+        levels = table.mean(axis=0)
         several = len(levels) > 1
         self.level_error = float(levels.std(ddof=1) / math.sqrt(len(levels))) if several else None
-        centred = np.where(self.gp.doubted[:, None], self.gp.values[:, None], table - levels + levels.mean())
+        centred = table - levels + levels.mean()
         self._by_replicate = [self.gp.with_values(column) for column in centred.T] if several else []
 
     def quantile(self, comparisons: int = 1) -> float:

@@ -23,7 +23,7 @@ import torch
 from workflow_rl.config import STRATEGIES
 from workflow_rl.errors import UserError
 from workflow_rl.search.climb import Value, best_of, climb
-from workflow_rl.search.gp import Order, OrderGP, believed_gp, features
+from workflow_rl.search.gp import Order, OrderGP, features
 
 MOST_EXHAUSTIVE = 8  # items up to which all orders are compared; 40,320
 MOST_AT_ONCE = 7  # items up to which several are chosen among all orders; 5,040
@@ -302,4 +302,4 @@ def _plain(order: Order, reason: str) -> Suggestion:
 @lru_cache(maxsize=8)
 def _fitted(items: Order, observations: tuple[Observation, ...]) -> OrderGP:
     columns = ([getattr(o, name) for o in observations] for name in ("order", "value", "standard_error"))
-    return believed_gp(items, *columns)
+    return OrderGP(items, *columns)
