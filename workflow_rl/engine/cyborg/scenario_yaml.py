@@ -76,7 +76,7 @@ class Part:
 
 
 def shown(value: object) -> str:
-    """A value for a message, shortened."""
+    """A value for a message; only a few of its parts are looked at, for aliases can make it endless."""
     return reprlib.repr(value)
 
 
