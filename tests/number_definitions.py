@@ -156,7 +156,7 @@ DEFINITIONS = {
         f"{MIDDLE_ROOM.hosts} and {LARGE_ROOM.hosts} hosts": "the records",
         f"{factorial(CAPACITY['unit_types']) // 10**6} million orders": "12!",
     },
-    "docs/own-network.md": {"work for 30 steps": "an example"},
+    "docs/own-network.md": {"work for 30": "an example"},
     "docs/fidelity.md": {
         f"{MIDDLE_ROOM.hosts}-bit": STORAGE,
         f"{CAPACITY['hosts']} hosts": "a limit of the program",
