@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.studies.statistics import summary
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.names import blue_named
-from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_AGENTS, Network
+from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
+from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER, by_host
 from workflow_rl.envs.blue import Policy, cell_of, view_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import with_view
@@ -95,9 +95,9 @@ def greedy_priority(workflow: Workflow, remove_users: bool, network: Network | N
     remove, restore = (network.action_index(verb, first_host) for verb in ("Remove", "Restore"))
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
-        actions = np.full(len(packed), sleep)
+        actions, beliefs = np.full(len(packed), sleep), by_host(packed, len(hosts)) & BELIEF_PRIVILEGED
         for host in reversed(order):
-            belief = packed[:, host // HOSTS_PER_WORD] >> (BITS_PER_HOST * (host % HOSTS_PER_WORD)) & BELIEF_PRIVILEGED
+            belief = beliefs[:, host]
             verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)
             actions = np.where(belief != 0, verb + host, actions)
         return actions

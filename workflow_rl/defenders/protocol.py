@@ -11,10 +11,10 @@ import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.expert import RULES, advice
-from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, Network
+from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import AnyNetwork, in_words
-from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER
+from workflow_rl.engine.observe import BELIEF_PRIVILEGED, BELIEF_USER, by_host
 from workflow_rl.envs.blue import (
     REMEMBERED,
     Cell,
@@ -152,11 +152,11 @@ def _expert(edition: str) -> Defender:
 
 def _reactive(network: Network, remove_users: bool) -> Policy:
     """Fixes the first host that looks compromised: Restore or, for user access if ``remove_users``, Remove."""
-    sleep, hosts = network.action_index("Sleep"), np.arange(len(network.hosts))
+    sleep, n_hosts = network.action_index("Sleep"), len(network.hosts)
     remove, restore = (network.action_index(verb, network.host_names[0]) for verb in ("Remove", "Restore"))
 
     def act(packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
-        beliefs = packed[:, hosts // HOSTS_PER_WORD] >> (BITS_PER_HOST * (hosts % HOSTS_PER_WORD)) & BELIEF_PRIVILEGED
+        beliefs = by_host(packed, n_hosts) & BELIEF_PRIVILEGED
         host = (beliefs > 0).argmax(axis=1)  # the first that is not believed to be clean
         belief = beliefs[np.arange(len(packed)), host]
         verb = np.where((belief == BELIEF_USER) & remove_users, remove, restore)

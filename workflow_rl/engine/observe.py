@@ -136,6 +136,20 @@ def unpack(words: np.ndarray, out: np.ndarray) -> None:
             out[first + bit] = (mask >> bit) & 1
 
 
+def unpacked(words: np.ndarray, n_bits: int) -> np.ndarray:
+    """Packed observations (n, n_words) as zeros and ones; (n, n_bits) int64."""
+    bits = np.arange(n_bits)
+    seen: np.ndarray = words[:, bits >> 6] >> (bits & 63) & 1
+    return seen
+
+
+def by_host(words: np.ndarray, n_hosts: int) -> np.ndarray:
+    """The four bits of each host in packed observations (n, n_words), as a number; (n, n_hosts) int64."""
+    hosts = np.arange(n_hosts)
+    shifted: np.ndarray = words[:, hosts // HOSTS_PER_WORD] >> BITS_PER_HOST * (hosts % HOSTS_PER_WORD)
+    return shifted & ((1 << BITS_PER_HOST) - 1)
+
+
 @compiled
 def unpack_set(mask: int, out: np.ndarray) -> None:
     """Writes the members of a set as ones, the others as zeros."""

@@ -12,7 +12,7 @@ import numpy as np
 from workflow_rl.config import TrainConfig
 from workflow_rl.engine.network import GREEN_AGENTS, Network, room_for
 from workflow_rl.engine.network_file import as_network
-from workflow_rl.engine.observe import all_levels
+from workflow_rl.engine.observe import all_levels, unpacked
 from workflow_rl.engine.state import allocate
 from workflow_rl.engine.step import reset_envs, step_envs
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
@@ -111,9 +111,7 @@ class Game:
 
     def observations(self) -> np.ndarray:
         """What blue sees now; (n_envs, n_bits) float32."""
-        bits = np.arange(self.n_bits)
-        seen: np.ndarray = self.states["observation"][:, bits >> 6] >> (bits & 63) & 1
-        return seen.astype(np.float32)
+        return unpacked(self.states["observation"], self.n_bits).astype(np.float32)
 
     def start_infos(self, rows: np.ndarray) -> Infos:
         """Infos at the start of the episodes in the environments ``rows``."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from workflow_rl.engine.chance import ABSENT, GREEN_SLEEPS, Draw, force
 from workflow_rl.engine.network import BITS_PER_HOST, DECOYS, MEANDER, RED_AGENTS, Network, room_for
-from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER
+from workflow_rl.engine.observe import BELIEF_NO, BELIEF_PRIVILEGED, BELIEF_UNKNOWN, BELIEF_USER, by_host, unpacked
 from workflow_rl.engine.state import NO_OPTION, NO_RESULT, allocate
 from workflow_rl.engine.step import reset_envs, step_envs_with
 from workflow_rl.engine.tables import ESCALATE, EXPLOIT, SCAN, compile_tables
@@ -232,12 +232,10 @@ def _engine_values(
     n_hosts = len(network.hosts)
     hosts = np.arange(n_hosts)
     privileged, traced, untraced = (states[name][:, None] >> hosts & 1 for name in ("privileged", "traced", "untraced"))
-    bits = np.arange(network.n_bits)
-    seen = states["observation"][:, bits >> 6] >> (bits & 63) & 1
-    beliefs = seen.reshape(len(states), n_hosts, BITS_PER_HOST) @ (1 << np.arange(BITS_PER_HOST)) & BELIEF_PRIVILEGED
+    beliefs = by_host(states["observation"], n_hosts) & BELIEF_PRIVILEGED
     codes = np.zeros(BELIEF_PRIVILEGED + 1, np.int64)
     codes[list(_BELIEF_CODES)] = list(_BELIEF_CODES.values())
-    yield "obs", seen
+    yield "obs", unpacked(states["observation"], network.n_bits)
     yield "reward", rewards.copy()
     for name in ("red_action", "red_target", "red_success", "exploit", "exploit_result"):
         yield name, states[name].copy()

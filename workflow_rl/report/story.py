@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from workflow_rl.engine import state as outcomes
-from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD, RED_ACTIONS, Network
+from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network
+from workflow_rl.engine.observe import by_host
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
 from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.env import CageVectorEnv
@@ -294,8 +295,8 @@ def hosts_of(network: Network, state: Any) -> Hosts:
     hosts = np.arange(n)
     privileged = int(state["privileged"]) >> hosts & 1
     user = (int(state["traced"]) | int(state["untraced"])) >> hosts & 1
-    words, names = state["observation"], [decoy.name for decoy in network.decoys]
-    seen = [int(words[host // HOSTS_PER_WORD]) >> BITS_PER_HOST * (host % HOSTS_PER_WORD) & 15 for host in range(n)]
+    names = [decoy.name for decoy in network.decoys]
+    seen = by_host(state["observation"][None], n)[0].tolist()
     return Hosts(
         level=np.where(privileged, 2, user).tolist(),
         belief=[bits >> 2 for bits in seen],
