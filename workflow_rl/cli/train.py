@@ -89,7 +89,8 @@ def _new_run(preset: str, given: Figures, path: Path | None, network: str | None
     from workflow_rl.training.train_task import check_task
 
     defended = chosen_network(None, network)
-    config = make_config(preset, **task_of(preset, given, defended.red_agents, defended.editions))
+    task = task_of(preset, given, defended.red_agents, defended.editions)
+    config = make_config(preset, len(defended.hosts), **task)
     check_task(config, defended)
     return Run.create(path or new_run_directory(preset or "train"), config, copy_of(defended))
 

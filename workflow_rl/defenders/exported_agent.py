@@ -65,6 +65,8 @@ class Agent:
         self._state = seed & _MASK
         self._bait = wanted.get("bait")  # in other networks than CAGE Challenge 2
         self._tracks = self._remembers or self._host_decoy
+        self._last_action: int | None = None
+        self._memory: Any = None
         self.end_episode()
 
     def get_action(self, observation: Any, action_space: Any = None) -> int:  # noqa: ARG002 (CybORG's interface)
@@ -130,8 +132,8 @@ class Agent:
 
     def end_episode(self) -> None:
         """Clears the memory."""
-        self._last_action: int | None = None
-        self._memory: Any = (Notes(self._bait) if self._bait else _new_memory()) if self._tracks else None
+        self._last_action = None
+        self._memory = (Notes(self._bait) if self._bait else _new_memory()) if self._tracks else None
 
     def set_initial_values(self, action_space: Any, observation: Any) -> None:
         """Does nothing; part of CybORG's interface."""

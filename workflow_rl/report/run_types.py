@@ -101,7 +101,7 @@ class RunData(Findings):
     @property
     def command(self) -> str:
         """The command that repeats the run."""
-        return command_of(self.config) + network_option(self.network, self.run)
+        return command_of(self.config, len(self.network.hosts)) + network_option(self.network, self.run)
 
     @property
     def where(self) -> str:
@@ -142,15 +142,15 @@ def network_option(network: Network, run: str) -> str:
     return f" --network {shlex.quote(network.name if known else str(Path(run) / NETWORK_FILE))}"
 
 
-def command_of(config: SearchConfig | TrainConfig) -> str:
-    """The command that makes a run with these settings: the options that differ from their defaults."""
+def command_of(config: SearchConfig | TrainConfig, hosts: int = 0) -> str:
+    """The command that makes a run with these settings: the options that differ from the defaults for so many hosts."""
     search = isinstance(config, SearchConfig)
     train = config.train if isinstance(config, SearchConfig) else config
     names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
     task = {name: getattr(train, name) for name in names}
-    usual = asdict(make_config("search" if search else "", **task)) | {"red_agent": TrainConfig.red_agent}
+    usual = asdict(make_config("search" if search else "", hosts, **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
-    plain = make_search_config(**task) if search else None
+    plain = make_search_config("", hosts, **task) if search else None
     own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
     words = [f"workflow-rl {'search' if search else 'train'}"]
     for name, default in (own | usual).items():
