@@ -26,6 +26,10 @@ STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random"), 3, 60
 FRESH_SEEDS = tuple(range(100, 105))
 NETWORKS = ("cage2-fine", "plant")
 KEPT = ("workflow", "mean_return", "standard_error", "observed_return", "follows", "compliance", "kept", "visits")
+# Against Meander a training of the default budget takes so long that a search would take half an hour: half of the
+# environments, one decoy action per host and fewer epochs in the searches, half of the episodes in the last trainings.
+SHORTER = {"meander": (["--n-envs", "100", "--actions", "host-decoy", "--epochs", "8"], ["--max-episodes", "1000"])}
+SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
 WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
 
 
@@ -82,12 +86,15 @@ def measure(network: str, red: str, takeover: str = "0") -> dict[str, Any]:
     cell = WORK / f"{network}-{red}-{takeover}"
     cell.mkdir(parents=True, exist_ok=True)
     options = ["--red-agent", red, "--takeover", takeover]
+    first, last = (SHORTER_INCIDENT if takeover != "0" else SHORTER).get(red, ([], []))
     if network == "five":
-        return {"five": again(cell, options, best_of_five(red, takeover))}
+        return {"five": again(cell, [*options, *last], best_of_five(red, takeover)), "options": last}
     options = ["--network", network, *options]
-    searches = [searched(cell, options, strategy, seed) for seed in range(SEEDS) for strategy in STRATEGIES]
-    orders = {order: again(cell, options, order) for order in dict.fromkeys(found["chosen"] for found in searches)}
+    searches = [searched(cell, [*options, *first], strategy, seed) for seed in range(SEEDS) for strategy in STRATEGIES]
+    chosen_orders = dict.fromkeys(found["chosen"] for found in searches)
+    orders = {order: again(cell, [*options, *last], order) for order in chosen_orders}
     figures: dict[str, Any] = {"evaluations": EVALUATIONS, "searches": searches, "orders": list(orders.values())}
+    figures["options"] = {"search": first, "train": last}
     for strategy in STRATEGIES:
         chosen = [orders[found["chosen"]]["mean_return"] for found in searches if found["strategy"] == strategy]
         figures[strategy.replace("-", "_")] = {
