@@ -36,7 +36,7 @@ LIBRARIES = {  # folders or modules that may use a library
     "numba": "engine",
     "llvmlite": "engine",
     "gymnasium": "envs",
-    "torch": "training defenders search studies cli.tensorboard_log",
+    "torch": "training defenders search studies cli.train",
     "botorch": "search.gp",
     "gpytorch": "search.gp",
     "scipy": "search studies",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.config import config_to_json, opponent_words
+from workflow_rl.config import chain, config_to_json, opponent_words
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.copies import chosen_network
 from workflow_rl.errors import UserError
@@ -15,8 +15,6 @@ from workflow_rl.report.answer import (
     FINALIST_COLUMNS,
     OBEDIENCE_COLUMNS,
     finalist_rows,
-    findings_in_words,
-    in_words,
     obedience_cells,
 )
 from workflow_rl.report.compare import comparison
@@ -26,6 +24,7 @@ from workflow_rl.report.run_data import report_data
 from workflow_rl.report.run_types import RunData
 from workflow_rl.report.story import SEED, Episodes, Story
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
+from workflow_rl.search.verdict import verdict
 from workflow_rl.training.compliance import NOTHING, Obedience
 from workflow_rl.training.events import WorkflowResult
 
@@ -179,7 +178,7 @@ def answer(data: RunData) -> list[str]:
     if not data.trainings[0].judged:
         return [f"A general defender: {figure}, after {result.updates} updates."]
     verdict = "follows" if result.followed else "does NOT follow"
-    order = "every workflow" if data.train.universal else f"the order {in_words(result.workflow)}"
+    order = "every workflow" if data.train.universal else f"the order {chain(result.workflow)}"
     worst = f"; of the worst one {_worst(result)}" if data.train.universal else ""
     return [f"The defender {verdict} {order}: {Obedience.read(vars(result)).words()}{worst}; {figure}."]
 
@@ -194,4 +193,5 @@ def _answer_of_search(data: RunData) -> list[str]:
     if not data.ranking:
         found = "No evaluation of this run can be read" if data.problem else "No workflow has been evaluated yet"
         return [f"{found}."]
-    return findings_in_words(data, len(data.evaluations))
+    shown = verdict(data, len(data.evaluations))
+    return [*shown.known, *shown.sure]

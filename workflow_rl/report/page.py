@@ -12,10 +12,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.svg import network_svg
-from workflow_rl.report.answer import FEW
 from workflow_rl.report.drawing import Figure, to_plotly
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, Story
 from workflow_rl.search.findings import PairEffect
+from workflow_rl.search.verdict import FEW
 
 _FOLDER = Path(__file__).parent
 BOX, GAP, ARC = 110, 90, 46  # of the arrows: width of a unit type, space between two, height per type that is passed
