@@ -7,20 +7,41 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Json, NetworkName, Takeover, show_result
+from workflow_rl.cli.common import (
+    Json,
+    NetworkName,
+    OwnEdition,
+    Takeover,
+    known_defenders,
+    red_agents,
+    show_result,
+    suggesting,
+)
 from workflow_rl.errors import UserError
 
 
 def watch(
     source: Annotated[
         str,
-        typer.Argument(help="A run, a policy file, champion, expert, a reference defender, or a trace (.npz)."),
+        typer.Argument(
+            help="A run, a policy file, champion, expert, a reference defender, or a trace (.npz).",
+            autocompletion=known_defenders,
+        ),
     ],
     red_agent: Annotated[
-        str | None, typer.Option(help="bline, meander or sleep.", show_default="the policy's own, else the first")
+        str | None,
+        typer.Option(
+            help="bline, meander or sleep.", show_default="the policy's own, else the first", autocompletion=red_agents
+        ),
     ] = None,
-    episode: Annotated[str, typer.Option(help="median, best, worst, violation, or a number.")] = "median",
-    edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
+    episode: Annotated[
+        str,
+        typer.Option(
+            help="median, best, worst, violation, or a number.",
+            autocompletion=suggesting("median", "best", "worst", "violation"),
+        ),
+    ] = "median",
+    edition: OwnEdition = None,
     takeover: Takeover = None,
     workflow: Annotated[str, typer.Option(help="By which fixes are judged; default: the policy's own.")] = "",
     network: NetworkName = None,
@@ -28,7 +49,7 @@ def watch(
     seed: Annotated[int | None, typer.Option(help="Same seed, same games.", show_default="the report's games")] = None,
     as_json: Json = False,
 ) -> None:
-    """Plays an episode in the terminal: what is true, what blue believes, what both sides do. Elsewhere as lines."""
+    """Plays an episode in the terminal. It shows what is true, what blue believes, and what both sides do."""
     from rich.console import Console
 
     from workflow_rl.cli.watch_view import lines, network_watched, play, story_named, summary
