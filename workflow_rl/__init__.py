@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workflow_rl.errors import UserError
     from workflow_rl.presets import make_config
     from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
-    from workflow_rl.search.strategies import GPUCBSearch
+    from workflow_rl.search.strategies import GPUCBSearch, OrderSearch, Suggestion
     from workflow_rl.training.actor_critic import OrderConditionedActorCritic
     from workflow_rl.training.buffer import ParallelTrajectoryBuffer
     from workflow_rl.training.policy_file import load_policy
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 _HOMES = {  # module of each public name
     "CageEnv": "envs.env", "CageVectorEnv": "envs.env", "CyborgEnv": "envs.cyborg_env",
     "CyborgVectorEnv": "envs.cyborg_vector", "GPUCBSearch": "search.strategies",
-    "OrderConditionedActorCritic": "training.actor_critic", "ParallelEnvWrapper": "envs.backends",
-    "ParallelOrderConditionedPPO": "training.ppo", "ParallelTrajectoryBuffer": "training.buffer",
-    "ParallelWorkflowRLTrainer": "search.run_search", "TrainConfig": "config", "UserError": "errors",
-    "Workflow": "training.workflow", "load_network": "engine.network_file", "load_policy": "training.policy_file",
-    "make_config": "presets", "train_workflow": "training.trainer",
+    "OrderConditionedActorCritic": "training.actor_critic", "OrderSearch": "search.strategies",
+    "ParallelEnvWrapper": "envs.backends", "ParallelOrderConditionedPPO": "training.ppo",
+    "ParallelTrajectoryBuffer": "training.buffer", "ParallelWorkflowRLTrainer": "search.run_search",
+    "Suggestion": "search.strategies", "TrainConfig": "config", "UserError": "errors", "Workflow": "training.workflow",
+    "load_network": "engine.network_file", "load_policy": "training.policy_file", "make_config": "presets",
+    "train_workflow": "training.trainer",
 }  # fmt: skip
 
 __all__ = [
     "CageEnv", "CageVectorEnv", "CyborgEnv", "CyborgVectorEnv", "GPUCBSearch", "OrderConditionedActorCritic",
-    "ParallelEnvWrapper", "ParallelOrderConditionedPPO", "ParallelTrajectoryBuffer", "ParallelWorkflowRLTrainer",
-    "TrainConfig", "UserError", "Workflow", "__version__", "load_network", "load_policy", "make_config",
-    "train_workflow",
+    "OrderSearch", "ParallelEnvWrapper", "ParallelOrderConditionedPPO", "ParallelTrajectoryBuffer",
+    "ParallelWorkflowRLTrainer", "Suggestion", "TrainConfig", "UserError", "Workflow", "__version__", "load_network",
+    "load_policy", "make_config", "train_workflow",
 ]  # fmt: skip
 
 register_envs()
