@@ -21,7 +21,7 @@ from workflow_rl.report.answer import (
 )
 from workflow_rl.report.compare import comparison
 from workflow_rl.report.figures import figures, write_figures
-from workflow_rl.report.page import arrows, render, with_error
+from workflow_rl.report.page.render import arrows, render, with_error
 from workflow_rl.report.run_data import report_data
 from workflow_rl.report.run_types import RunData
 from workflow_rl.report.story import SEED, Episodes, Story

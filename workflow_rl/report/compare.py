@@ -9,7 +9,7 @@ from pathlib import Path
 from workflow_rl.config import opponent_words
 from workflow_rl.report.drawing import PALETTE, Figure, Series
 from workflow_rl.report.listing import compare_runs
-from workflow_rl.report.page import render
+from workflow_rl.report.page.render import render
 from workflow_rl.report.run_types import RunData
 from workflow_rl.search.findings import FinalistRow
 
