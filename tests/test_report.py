@@ -24,14 +24,14 @@ from workflow_rl import make_config, train_workflow
 from workflow_rl.config import SearchConfig
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
-from workflow_rl.presets import make_search_config
+from workflow_rl.presets import command_of, make_search_config
 from workflow_rl.report.build import Games, answer, fresh_games, run_page, write_report
 from workflow_rl.report.compare import compared, row_of
 from workflow_rl.report.drawing import BLUE, GREY, to_paper, to_plotly
 from workflow_rl.report.figures import figures, tables, write_figures
 from workflow_rl.report.page import TEMPLATES, arrows
 from workflow_rl.report.run_data import report_data
-from workflow_rl.report.run_types import RunData, command_of
+from workflow_rl.report.run_types import RunData
 from workflow_rl.runs import Run, read_config, read_search_config
 from workflow_rl.search.findings import PairEffect
 from workflow_rl.training.events import WorkflowResult

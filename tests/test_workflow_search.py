@@ -27,8 +27,7 @@ from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
 from workflow_rl.report.answer import sentences
 from workflow_rl.runs import Run, read_config, read_events
-from workflow_rl.search.events import BestSoFar, Observed, SearchEvent, Started, Suggested
-from workflow_rl.search.executor import Progress, Trained
+from workflow_rl.search.executor import BestSoFar, Observed, Progress, SearchEvent, Started, Suggested, Trained
 from workflow_rl.search.findings import EvaluationRow, PairEffect, SearchResult, row_from_json
 from workflow_rl.search.gp import Order
 from workflow_rl.search.outcome import training_config

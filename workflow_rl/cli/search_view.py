@@ -14,17 +14,20 @@ from rich.text import Text
 from workflow_rl.cli.common import table
 from workflow_rl.config import opponent_words
 from workflow_rl.report.answer import FINALIST_COLUMNS, against_best, decimals, finalist_rows, sentences
-from workflow_rl.search.events import (
+from workflow_rl.search.executor import (
     BestSoFar,
     FinalistsChosen,
+    Machines,
     Observed,
     Overtaken,
+    Progress,
+    Restarted,
     SearchEvent,
     Started,
     Suggested,
+    Trained,
     What,
 )
-from workflow_rl.search.executor import Machines, Progress, Restarted, Trained
 from workflow_rl.search.findings import SearchResult
 
 SHOWN = 20  # rows of the ranking on the screen; the rest is in ranking.csv
