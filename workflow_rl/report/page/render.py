@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.svg import network_svg
-from workflow_rl.report.answer import FEW
-from workflow_rl.report.drawing import Figure, to_plotly
+from workflow_rl.report.drawing import INKS, Figure, to_plotly
+from workflow_rl.report.lesson import lesson
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, Story
-from workflow_rl.search.findings import PairEffect
+from workflow_rl.words import GLOSSARY
 
 _FOLDER = Path(__file__).parent
-BOX, GAP, ARC = 110, 90, 46  # of the arrows: width of a unit type, space between two, height per type that is passed
+TERMS = {  # words on the page that lead to their explanation, and their names in the glossary
+    "training noise": "training noise", "kernel weight": "kernel weight", "idle fixes": "idle fix", "due": "due type",
+    "compliance": "compliance", "violations": "violation", "finalists": "finalist", "takeover": "takeover",
+    "edition": "edition", "bound": "bound", "level": "level", "kept": "kept", "visits": "evaluation",
+    "updates": "update", "repairs": "repair",
+}  # fmt: skip
+_ANY_TERM = re.compile(rf"\b({'|'.join(TERMS)})\b", re.IGNORECASE)
 
 
 def number(value: float | None, form: str = ".2f") -> str:
@@ -35,10 +43,36 @@ def with_error(value: float, error: float, form: str = ".2f") -> str:
     return f"{value:{form}} ± {error:.2f}"
 
 
+def explained(text: str) -> Markup:
+    """A text in which the first occurrence of each of TERMS is a link to its explanation."""
+    seen: set[str] = set()
+
+    def link(found: re.Match[str]) -> str:
+        term = TERMS[found[0].lower()]
+        if term in seen:
+            return found[0]
+        seen.add(term)
+        return f'<a class="term" href="#{word_id(term)}" aria-describedby="{word_id(term)}">{found[0]}</a>'
+
+    return Markup(_ANY_TERM.sub(link, str(escape(text))))
+
+
+def word_id(term: str) -> str:
+    """The id of an explanation."""
+    return f"word-{term.replace(' ', '-')}"
+
+
+def breakable(text: object) -> Markup:
+    """A text that may be broken after its commas."""
+    return Markup(str(escape(text)).replace(",", ",<wbr>"))
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-TEMPLATES.filters |= {"number": number, "with_error": with_error}
+TEMPLATES.filters |= {
+    "number": number, "with_error": with_error, "explained": explained, "breakable": breakable, "word_id": word_id,
+}  # fmt: skip
 TEMPLATES.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
 
 
@@ -50,15 +84,18 @@ def render(
     Args:
         template: file of the page in this folder.
         network: hosts and subnets.
-        drawn: figures by name.
+        drawn: figures by name; those with categories are not drawn.
         stories: episodes that can be replayed.
         values: further variables of the template.
     """
     from plotly.offline import get_plotlyjs
 
+    plotted = {name: figure for name, figure in drawn.items() if not figure.categories}
+    lessons = [lesson(story, network) for story in stories]
     content = {
-        "figures": {name: to_plotly(figure) for name, figure in drawn.items()},
-        "stories": [story.to_json() for story in stories],
+        "figures": {name: to_plotly(figure) for name, figure in plotted.items()},
+        "inks": INKS,
+        "stories": [story.to_json() | {"lesson": words} for story, words in zip(stories, lessons, strict=True)],
         "hosts": network.host_names,
         "levels": LEVELS,
         "beliefs": BELIEFS,
@@ -68,11 +105,13 @@ def render(
     shown = {
         "network": network,
         "picture": network_svg(network),
-        "figures": drawn,
+        "figures": plotted,
         "stories": stories,
+        "lessons": lessons,
+        "words": {term: GLOSSARY[term] for term in sorted(set(TERMS.values()))},
         "content": finite(content),
     }
-    return TEMPLATES.get_template(template).render(values | shown | code, plotly=get_plotlyjs())
+    return TEMPLATES.get_template(template).render(values | shown | code, plotly=get_plotlyjs() if plotted else "")
 
 
 def finite(value: Any) -> Any:
@@ -85,50 +124,24 @@ def finite(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Arrow:
-    """From the unit type that comes first to the other one, the higher the more types it passes."""
+class Interval:
+    """A value with its interval on a scale that the rows of a table share; places in percent."""
 
-    start: float
-    end: float
-    peak: float
-    effect: str
-
-
-@dataclass(frozen=True)
-class Arrows:
-    """The priorities that matter as a picture; lengths in pixels."""
-
-    words: str  # the same for readers who do not see it
-    boxes: Mapping[str, int]  # left edge of each unit type, in the sequence of the best workflow
-    arrows: Sequence[Arrow]
-    others: Sequence[str]  # unit types without an arrow
-    top: int  # of the boxes
-    width: int
-    box: int = BOX
+    left: float
+    middle: float
+    right: float
+    zero: float | None = None  # where it is on the scale
 
 
-def arrows(pairs: Sequence[PairEffect], best: str | None, n_evaluations: int) -> Arrows | None:
-    """The pairs that matter, with their effects; None if there are none.
+def intervals(values: Sequence[float], halves: Sequence[float], with_zero: bool = False) -> tuple[str, list[Interval]]:
+    """The scale in words, and the interval of each value; ``halves`` are half their lengths."""
+    ends = [end for value, half in zip(values, halves, strict=True) for end in (value - half, value + half)]
+    ends = [end for end in [*ends, *([0.0] if with_zero else [])] if math.isfinite(end)] or [0.0]
+    low, high = min(ends), max(ends)
 
-    Args:
-        pairs: effects of pairs, as in result.json.
-        best: the best workflow, which gives the sequence.
-        n_evaluations: of the search; with few of them nothing is said about priorities.
-    """
-    matter = [pair for pair in pairs if pair.matters]
-    if not matter or not best or n_evaluations < FEW:
-        return None
-    named = {name for pair in matter for name in (pair.first, pair.second)}
-    shown = [name for name in best.split(",") if name in named]
-    boxes = {name: 10 + (BOX + GAP) * i for i, name in enumerate(shown)}
-    passed = [shown.index(pair.second) - shown.index(pair.first) for pair in matter]
-    top = 24 + ARC * max(map(abs, passed))
-    drawn = []
-    for pair, steps in zip(matter, passed, strict=True):
-        offset = BOX / 2 + (14 if steps > 0 else -14)
-        start, end = boxes[pair.first] + offset, boxes[pair.second] + BOX - offset
-        effect = f"{pair.effect:+.1f}" if pair.effect >= 1 else f"{pair.effect:+.2f}"
-        drawn.append(Arrow(start, end, top - ARC * abs(steps), effect))
-    words = ", ".join(f"{pair.first} before {pair.second} {pair.effect:+.1f}" for pair in matter)
-    others = [name for name in best.split(",") if name not in named]
-    return Arrows(words, boxes, drawn, others, top, 20 + len(shown) * (BOX + GAP) - GAP)
+    def place(value: float) -> float:
+        return round(100 * (value - low) / (high - low), 2) if high > low and math.isfinite(value) else 50.0
+
+    zero = place(0.0) if with_zero else None
+    found = [Interval(place(v - half), place(v), place(v + half), zero) for v, half in zip(values, halves, strict=True)]
+    return f"95 % interval, from {low:.1f} to {high:.1f}", found
