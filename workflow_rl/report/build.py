@@ -131,7 +131,7 @@ def run_page(data: RunData, games: Games, answer: Verdict) -> str:
         games=games,
         answer=answer,
         order=order_picture(data.unit_types, answer.priorities) if is_known else None,
-        ranking_scale=intervals([row.mean_return for row in rows], [data.quantile * row.standard_error for row in rows]),
+        ranking_scale=intervals([one.mean_return for one in rows], [data.quantile * one.standard_error for one in rows]),
         pair_scale=intervals([pair.effect for pair in pairs], [pair.interval for pair in pairs], with_zero=True),
         finalists=finalist_rows(data.finalists),
         finalist_columns=FINALIST_COLUMNS,

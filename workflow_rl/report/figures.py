@@ -157,7 +157,7 @@ def _curves(
     caption: str, trainings: Sequence[TrainingData], curve: str, groups: Mapping[str, str] | None = None, file: str = ""
 ) -> Figure:
     """One measure of trainings over their updates: mean and range of each group, by default of each workflow."""
-    found: dict[str, dict[int, list[float]]] = {}
+    found: dict[str, dict[int, list[float]]] = {name: {} for name in dict.fromkeys((groups or {}).values())}
     for one in trainings:
         name = one.workflow or "no workflow"
         own = found.setdefault(groups.get(name, "not ranked") if groups else name, {})
