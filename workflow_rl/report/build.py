@@ -8,17 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.config import SearchConfig, config_to_json, opponent_words
+from workflow_rl.config import SearchConfig, chain, config_to_json, opponent_words
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.copies import chosen_network, network_option
 from workflow_rl.errors import UserError
-from workflow_rl.report.answer import (
-    FINALIST_COLUMNS,
-    OBEDIENCE_COLUMNS,
-    finalist_rows,
-    in_words,
-    obedience_cells,
-)
+from workflow_rl.report.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
 from workflow_rl.report.compare import comparison
 from workflow_rl.report.figures import figures, write_figures
 from workflow_rl.report.page.priorities import order_picture
@@ -131,7 +125,9 @@ def run_page(data: RunData, games: Games, answer: Verdict) -> str:
         games=games,
         answer=answer,
         order=order_picture(data.unit_types, answer.priorities) if is_known else None,
-        ranking_scale=intervals([one.mean_return for one in rows], [data.quantile * one.standard_error for one in rows]),
+        ranking_scale=intervals(
+            [one.mean_return for one in rows], [data.quantile * one.standard_error for one in rows]
+        ),
         pair_scale=intervals([pair.effect for pair in pairs], [pair.interval for pair in pairs], with_zero=True),
         finalists=finalist_rows(data.finalists),
         finalist_columns=FINALIST_COLUMNS,
@@ -193,10 +189,10 @@ def _answer_of_training(data: RunData) -> str:
     figure = f"return {result.mean_return:.2f} ± {result.standard_error:.2f} on fresh episodes"
     if not data.trainings[0].judged:
         return f"A general defender: {figure}, after {result.updates} updates."
-    verdict = "follows" if result.followed else "does NOT follow"
-    order = "every workflow" if data.train.universal else f"the order {in_words(result.workflow)}"
+    conduct = "follows" if result.followed else "does NOT follow"
+    order = "every workflow" if data.train.universal else f"the order {chain(result.workflow)}"
     worst = f"; of the worst one {_worst(result)}" if data.train.universal else ""
-    return f"The defender {verdict} {order}: {Obedience.read(vars(result)).words()}{worst}; {figure}."
+    return f"The defender {conduct} {order}: {Obedience.read(vars(result)).words()}{worst}; {figure}."
 
 
 def _worst(result: WorkflowResult) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import NormalDist
 
-from workflow_rl.config import SearchConfig, is_incident
-from workflow_rl.presets import command_of
+from workflow_rl.config import SearchConfig, chain, is_incident
+from workflow_rl.presets import command_of, make_search_config
 from workflow_rl.search.findings import FinalistRow, Findings, PairEffect, RankingRow, SearchResult
 from workflow_rl.training.compliance import Obedience
 
@@ -22,6 +22,7 @@ ENOUGH = SearchConfig.n_workflows
 NAMED = 3  # priorities in the headline; the others follow in a sentence of their own
 MOST = 10  # times the budget; more is not proposed
 PRECISE = 4  # times the budget halve the errors
+BREACH = "30"  # steps that red plays before blue, after which the order decides
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,6 @@ def verdict(found: Findings, n_evaluations: int, source: Source | None = None) -
     return Verdict(tuple(known), tuple(sure), tuple(steps), priorities, equal, best)
 
 
-def chain(workflow: str) -> str:
-    """A workflow as people read it.
-
-    >>> chain("enterprise,user,op_server")
-    'enterprise > user > op_server'
-    """
-    return " > ".join(workflow.split(","))
-
-
 def worth(pair: PairEffect) -> str:
     """An effect with its standard error, with as many digits as it deserves."""
     digits = 1 if pair.effect >= 1 else 2
@@ -130,13 +122,14 @@ def _no_best(found: Findings) -> str:
     rows = found.finalists or found.ranking
     what = ("finalist" if found.finalists else "evaluated order") + ("s" if len(rows) > 1 else "")
     all_of = f"all {len(rows)} {what}" if len(rows) > 1 else f"the only {what}"
-    if all(_shows_nothing(row) for row in rows):
+    if _shows_nothing(found):
         return f"Nothing is shown: the defenders of {all_of} repair less than once in two games, so no order is best."
     return f"No order is best: the defenders of {all_of} do not follow their order as the threshold asks."
 
 
-def _shows_nothing(row: FinalistRow | RankingRow) -> bool:
-    return not Obedience.read(vars(row)).shown
+def _shows_nothing(found: Findings) -> bool:
+    """Did all defenders repair too seldom to show anything?"""
+    return not any(Obedience.read(vars(row)).shown for row in found.finalists or found.ranking)
 
 
 def _too_few(n_evaluations: int) -> str:
@@ -233,13 +226,15 @@ def _next_steps(
             f"Go on if it was interrupted: {left} evaluations are left", f"workflow-rl search --resume {run}"
         )
         return [go_on, NextStep("Look at it so far", f"workflow-rl report {run}")]
-    steps = [_more(found, n_evaluations, priorities, source)]
+    steps = [NextStep("See curves, figures and games in a page", f"workflow-rl report {run}")]
     if found.best is not None:
-        steps += [
+        steps = [
             NextStep(_defender(found, source), f"workflow-rl watch {run} --episode worst"),
             NextStep("Check it on genuine CybORG", f"workflow-rl evaluate {run} --backend cyborg"),
+            *steps,
         ]
-    return [*steps, NextStep("See curves, figures and games in a page", f"workflow-rl report {run}")]
+    more = _more(found, n_evaluations, priorities, source)
+    return [*steps, more] if priorities else [more, *steps]
 
 
 def _defender(found: Findings, source: Source) -> str:
@@ -255,13 +250,18 @@ def _more(found: Findings, n_evaluations: int, priorities: Sequence[PairEffect],
     config, train = source.config, source.config.train
     if n_evaluations < FEW:
         what, better = f"Compare orders: {ENOUGH} evaluations", replace(config, n_workflows=ENOUGH)
+    elif found.best is None and _shows_nothing(found) and not is_incident(train.takeover):
+        task = {name: getattr(train, name) for name in ("red_agent", "edition", "backend", "seed")}
+        what, better = (
+            "Games after a breach give the defender something to repair",
+            make_search_config(**task, takeover=BREACH),
+        )
     elif found.best is None:
-        if all(map(_shows_nothing, found.finalists or found.ranking)) and not is_incident(train.takeover):
-            what, trained = "Give the defender something to repair: games after a breach", replace(train, takeover="10")
-        else:
-            longer = 2 * train.max_episodes
-            what, trained = f"Train twice as long: {longer} episodes", replace(train, max_episodes=longer)
-        better = replace(config, train=trained)
+        longer = 2 * train.max_episodes
+        what, better = (
+            f"Train twice as long: {longer} episodes",
+            replace(config, train=replace(train, max_episodes=longer)),
+        )
     else:
         times = _times(found, priorities)
         what = "Show differences half as large" if priorities or times >= MOST else "Show whether the largest is there"
