@@ -30,8 +30,7 @@ from workflow_rl.engine.network_file import load_network
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_config, read_events
-from workflow_rl.search.events import SearchEvent
-from workflow_rl.search.executor import Job, Machines, Progress
+from workflow_rl.search.executor import Job, Machines, Progress, SearchEvent
 from workflow_rl.search.ray_executor import RayCluster
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.search.worker_pool import train_in

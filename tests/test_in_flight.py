@@ -19,8 +19,7 @@ from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.presets import make_search_config
 from workflow_rl.runs import Run, read_events
 from workflow_rl.search import workflow_search
-from workflow_rl.search.events import SearchEvent, Suggested
-from workflow_rl.search.executor import Executor, Job, Trained
+from workflow_rl.search.executor import Executor, Job, SearchEvent, Suggested, Trained
 from workflow_rl.search.strategies import make_search
 from workflow_rl.search.workflow_search import WorkflowSearch
 from workflow_rl.training.events import WorkflowResult

@@ -92,7 +92,7 @@ def test_the_page_draws_everything_without_an_error_or_a_request(
         places.nth(i).locator(".main-svg").first.wait_for()
     assert opened.complaints == []
     assert opened.requests == [report]
-    assert f"Best workflow: repair {stored['best'].split(',')[0]} first" in opened.text("answer")
+    assert "Repair enterprise before user: worth " in opened.text("answer")
     place = stored["ranking"][0]
     kept = [f"{place['compliance']:.3f}", f"{place['kept']:.3f}"]
     first = opened.page.locator("#ranking tbody tr").first.inner_text().split("\t")

@@ -21,8 +21,7 @@ from workflow_rl.envs.memory import MEMORY_DTYPE, begin, forget, remember
 from workflow_rl.envs.views import View, with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
-from workflow_rl.presets import make_config
-from workflow_rl.report.run_types import command_of
+from workflow_rl.presets import command_of, make_config
 from workflow_rl.report.story import Episodes
 from workflow_rl.runs import read_config
 from workflow_rl.training.train_task import check_task

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,17 @@ from rich.console import Console
 from tests.conftest import ROOT
 from tests.helpers import Here, assert_refused, run, run_json
 from workflow_rl.cli.search_view import SearchView
+from workflow_rl.config import chain
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config
-from workflow_rl.report.answer import sentences
 from workflow_rl.runs import Run, read_config, read_events
-from workflow_rl.search.events import BestSoFar, Observed, SearchEvent, Started, Suggested
-from workflow_rl.search.executor import Progress, Trained
-from workflow_rl.search.findings import EvaluationRow, PairEffect, SearchResult, row_from_json
+from workflow_rl.search.executor import BestSoFar, Observed, Progress, SearchEvent, Started, Suggested, Trained
+from workflow_rl.search.findings import EvaluationRow, SearchResult, row_from_json
 from workflow_rl.search.gp import Order
 from workflow_rl.search.outcome import training_config
+from workflow_rl.search.result import verdict_of
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.search.strategies import OrderSearch, Suggestion
 from workflow_rl.search.worker_pool import WorkerPool
@@ -127,7 +127,7 @@ def test_without_finalists_the_answer_is_that_of_the_short_trainings(tmp_path: P
 def test_a_search_ends_with_a_report(searched: tuple[Path, dict[str, Any]]) -> None:
     path, result = searched
     assert result["report"] == str(path / "report.html")
-    assert "Best workflow: repair" in (path / "report.html").read_text("utf-8")
+    assert result["verdict"]["known"][0] in (path / "report.html").read_text("utf-8")
 
 
 def test_the_suggestions_are_a_table_with_mean_sigma_bound_and_reason(searched: tuple[Path, dict[str, Any]]) -> None:
@@ -365,7 +365,7 @@ def test_a_workflow_that_is_not_followed_is_shown_marked_and_never_best(tmp_path
     assert result.equal_to_best == []
     assert result.defender is None
     assert all(not row.follows and row.stop_reason == "max_episodes" for row in result.ranking)
-    assert "No finalist is followed" in "\n".join(sentences(result))
+    assert "do not follow their order" in verdict_of(result).known[0]
     assert not (tmp_path / "run" / "policy.safetensors").exists()
 
 
@@ -472,35 +472,25 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
         view(SearchEvent(1.0, Started("runs/x", config, 0)))
         view(SearchEvent(1.0, Suggested(0, guess)))
         view(SearchEvent(1.0, Progress("0-1", 3, -21.25, 0.876)))
-        shown = "".join(str(part) for part in view._screen().renderables[1:])
-        table: Any = view._screen().renderables[0]
-        cells = [cell for column in table.columns for cell in column._cells]
-        assert {workflow, "-20.0 ± 1.5", "0 of 2", "-21.25", "0.876", "uncertain"} <= set(cells)
+        shown = view._screen()
+        assert all(word in shown for word in (chain(workflow), "-20.0 ± 1.5", "0 of 2", "-21.25", "0.876", "uncertain"))
         assert "none yet" in shown
         result = row_from_json(WorkflowResult, {"mean_return": -20.5})
         view(SearchEvent(2.0, Trained("0-1", result)))
-        table = view._screen().renderables[0]
-        assert "1 of 2" in [cell for column in table.columns for cell in column._cells]
+        assert "1 of 2" in view._screen()
         row = row_from_json(
             EvaluationRow, {"index": 0, "workflow": workflow, "mean_return": -20.5, "compliance": 0.98, "kept": 0.96}
         )
         view(SearchEvent(4.0, Observed(row, BestSoFar(workflow, -20.5, 0.2))))
-        shown = "".join(str(part) for part in view._screen().renderables[1:])
-        assert f"Best so far: {workflow}  -20.50 ± 0.20" in shown
-        assert "1 of 3 evaluations, 4 s, about 6 s left" in shown  # 3 s since it was started or resumed
+        assert f"Best so far: {chain(workflow)}  -20.50 ± 0.20" in view._screen()
+        assert "1 of 3 evaluations, 4 s, about 6 s left" in view._screen()  # 3 s since it was started or resumed
     assert lines == ["run: runs/x"]
 
 
-def test_the_result_is_said_in_words(searched: tuple[Path, dict[str, Any]]) -> None:
-    pair = PairEffect("enterprise", "user", 4.44, 0.6, 1.2, 1.0, True, 5.21)
-    small = PairEffect("enterprise", "op_host", 0.13, 0.6, 1.2, 1.0, False)
-    few = SearchResult.from_json(searched[1])
-    assert few.to_json() == searched[1]
-    assert "4 evaluations are too few to compare workflows" in "\n".join(sentences(few))
-    text = "\n".join(sentences(replace(few, evaluations=8, pair_weights=[pair, small])))
-    first, second = (few.best or "").split(",")[:2]
-    assert f"Best workflow: repair {first} first, then {second}" in text
-    assert "enterprise before user: +4.4 ± 0.6 return (trained half as long +5.2)" in text
-    assert "No clear effect of the other 1 pairs; the largest: enterprise before op_host: +0.13 ± 0.60 return" in text
-    nothing = "\n".join(sentences(replace(few, evaluations=8, pair_weights=[small])))
-    assert "No priority between two unit types clearly matters" in nothing
+def test_the_result_carries_its_verdict(searched: tuple[Path, dict[str, Any]]) -> None:
+    path, whole = searched
+    result = SearchResult.from_json(whole)
+    assert result.to_json() | {"verdict": whole["verdict"]} == whole
+    stored = json.loads((path / "result.json").read_text("utf-8"))
+    assert stored["verdict"] == whole["verdict"] == json.loads(json.dumps(asdict(verdict_of(result))))
+    assert stored["verdict"]["best"] == ""  # of four evaluations

@@ -274,6 +274,17 @@ def opponent_words(red_agent: str, takeover: str) -> str:
     return f"{red_agent}, takeover after {takeover} steps" if is_incident(takeover) else red_agent
 
 
+def chain(workflow: str, width: int = 10_000) -> str:
+    """A workflow as people read it, with its lowest priorities left out if it is longer than ``width``.
+
+    >>> chain("enterprise,user,op_server"), chain("enterprise,user,op_server", 25)
+    ('enterprise > user > op_server', 'enterprise > user > ...')
+    """
+    names = workflow.split(",")
+    texts = [" > ".join(names), *(" > ".join([*names[:shown], "..."]) for shown in range(len(names) - 1, 0, -1))]
+    return next((text for text in texts if len(text) <= width), f"{workflow[: width - 3]}...")
+
+
 def is_incident(takeover: str | int) -> bool:
     """Does red play before blue takes over in any environment?"""
     return any(most > 0 for _, most in parse_takeover(takeover))

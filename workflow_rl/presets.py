@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig, check_config, check_search_config, is_incident
@@ -141,3 +142,23 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     config = SearchConfig(train=train, **own)
     check_search_config(config)
     return config
+
+
+def command_of(config: SearchConfig | TrainConfig) -> str:
+    """The command that makes a run with these settings: the options that differ from their defaults."""
+    search = isinstance(config, SearchConfig)
+    train = config.train if isinstance(config, SearchConfig) else config
+    names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
+    task = {name: getattr(train, name) for name in names}
+    usual = asdict(make_config("search" if search else "", **task)) | {"red_agent": TrainConfig.red_agent}
+    usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
+    plain = make_search_config(**task) if search else None
+    own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
+    words = [f"workflow-rl {'search' if search else 'train'}"]
+    for name, default in (own | usual).items():
+        value = getattr(config if name in own else train, name)
+        if value != default and not (search and name in TASK_FIELDS):
+            option = name.replace("_", "-")
+            flag = f"--{'' if value else 'no-'}{option}"
+            words.append(flag if isinstance(value, bool) else f"--{option} {shlex.quote(str(value))}")
+    return " ".join(words)

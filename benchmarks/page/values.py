@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from benchmarks.page.files import EDITIONS, FOES, LENGTHS, LONGEST, Files
 from benchmarks.page.formats import number
+from workflow_rl.defenders.protocol import ANCHORS, PUBLISHED_EDITION, WINNER
 
 EQUAL = 0.005  # orders closer than this are shown as equally good
 TABLES = {"bline": "workflow_table_bline_30", "meander": "workflow_table_meander_40"}
+WINNING = ANCHORS[PUBLISHED_EDITION][WINNER]
 PUBLISHED = {  # CardiffUni, as published with the challenge's final scores
-    "bline": {"30": -3.47, "50": -6.41, "100": -13.76},
-    "meander": {"30": -5.64, "50": -8.69, "100": -16.60},
-    "total": -54.57,
+    **{red: dict(zip(LENGTHS, cells, strict=True)) for red, cells in WINNING.items()},
+    "total": round(sum(map(sum, WINNING.values())), 2),
 }
 
 

@@ -19,6 +19,7 @@ from workflow_rl.cli.network import network_app
 from workflow_rl.cli.playbook import playbook
 from workflow_rl.cli.replay import replay
 from workflow_rl.cli.runs import report, runs
+from workflow_rl.cli.screen import PLAINLY
 from workflow_rl.cli.search import search
 from workflow_rl.cli.train import train
 from workflow_rl.cli.watch import watch
@@ -39,7 +40,7 @@ def main() -> None:
     """Runs the program; an error that the user can fix is printed as one sentence, with exit code 2."""
     for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show ± must not lose a result
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=PLAINLY)
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # Typer's answer to Ctrl-C

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.common import Jobs, Json, NetworkName, acting, say, show_result, table
+from workflow_rl.cli.common import Jobs, Json, NetworkName, acting, say, show_result
+from workflow_rl.cli.screen import Rows, Screen
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def print_bench_hosts(figures: HostFigures) -> None:
     ]
     rows.append(["bytes per environment", *(str(figures.bytes_per_env[size]) for size in sizes)])
     title = f"Million steps per second, one thread, {figures.n_envs} environments, by number of hosts"
-    table(title, ["", *sizes], rows)
+    Screen().table(title, Rows(["", *sizes], rows))
 
 
 def print_bench_env(figures: EnvFigures) -> None:
@@ -127,7 +128,7 @@ def print_bench_env(figures: EnvFigures) -> None:
         for what, rates in (("vector env", speeds.vector_steps_per_s), ("engine", speeds.engine_steps_per_s)):
             rows.append([f"{what}, {red}", *(f"{rate / 1e6:.2f}" for rate in rates.values())])
     sizes = list(figures.vector_steps_per_s)
-    table("Million steps per second, one thread, by number of environments", ["", *sizes], rows)
+    Screen().table("Million steps per second, one thread, by number of environments", Rows(["", *sizes], rows))
     print(f"Single environment: {figures.single_env_steps_per_s:,.0f} steps/s")
     if figures.cyborg_steps_per_s is not None:
         print(
@@ -147,7 +148,7 @@ def print_bench_train(figures: TrainFigures) -> None:
         rows.append([f"stable-baselines3, {red}", "not installed" if rate is None else f"{rate:,.0f}"])
     for name in ("plain", "network_only", "plain_two_threads", "one_process", "two_process"):
         rows.append([name.replace("_", " "), f"{getattr(figures, f'{name}_transitions_per_s'):,.0f}"])
-    table("Training, 200 environments x 100 steps, 4 epochs, one thread", ["", "transitions/s"], rows)
+    Screen().table("Training, 200 environments x 100 steps, 4 epochs, one thread", Rows(["", "transitions/s"], rows))
     print(f"Plain path over network only: {figures.ratio_to_network_only:.2f}")
 
 
@@ -161,7 +162,7 @@ def print_bench_cyborg(figures: CyborgFigures) -> None:
         ["ratio", *(f"{own.ratio:,.0f} x" for own in speeds)],
         ["ratio with 200", *(f"{own.ratio_200:,.0f} x" for own in speeds)],
     ]
-    table("Training, transitions per second", ["", *REDS], rows)
+    Screen().table("Training, transitions per second", Rows(["", *REDS], rows))
     print(f"Start of {n} processes and first reset: {figures.start_s:.1f} s")
 
 
@@ -180,7 +181,7 @@ def print_bench_search(figures: SearchFigures) -> None:
         ]
         columns = ["", *(f"{kind} {look}" for kind in ("median", "mean", "within 1 SE") for look in looks)]
         about = f"range {found.range:.2f}, standard error {found.standard_error:.2f}, {found.seeds} seeds"
-        table(f"{name}: regret after so many evaluations; {about}", columns, rows)
+        Screen().table(f"{name}: regret after so many evaluations; {about}", Rows(columns, rows))
     for large in figures.large.values():
         print(
             f"8 unit types, {large.orders:,} orders, {large.tables} tables, noise {large.noise_over_range:.0%} of the "

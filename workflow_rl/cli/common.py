@@ -161,23 +161,6 @@ def training_progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """Prints a table as wide as its content."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.measure import Measurement
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(escape, row))  # names of runs and damaged values are not markup
-    boundless = Console(width=1000)
-    needed = Measurement.get(boundless, boundless.options, table).maximum
-    Console(width=max(Console().width, needed)).print(table)  # a long line is better than a truncated number
-
-
 def too_good(mean_return: float, standard_error: float, limit: float | None) -> str:
     """A remark on a return that is better than the limit of any defender that keeps the order; else empty."""
     from workflow_rl.training.limits import is_too_good

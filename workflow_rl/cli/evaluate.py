@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -16,9 +17,10 @@ from workflow_rl.cli.common import (
     Takeover,
     progress,
     show_result,
-    table,
     too_good,
 )
+from workflow_rl.cli.screen import Rows, Screen, Wide
+from workflow_rl.config import chain
 from workflow_rl.errors import UserError
 
 
@@ -49,6 +51,7 @@ def evaluate(
     cyborg_path: CyborgPath = "",
     network: NetworkName = None,
     seed: Seed = 0,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
@@ -69,7 +72,7 @@ def evaluate(
     asked = Asked(policy, ",".join(reds), games, defended, seed, edition, takeover, workflow, greedy)
     with progress("evaluate", games * len(set(reds))) as advance:
         found = (challenge if protocol else evaluate_named)(asked, where, advance)
-    show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found))
+    show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found, Screen(wide)))
 
 
 def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) -> None:
@@ -82,7 +85,7 @@ def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) 
         raise UserError("--protocol challenge has no takeover: blue watches from the first step.")
 
 
-def print_challenge(figures: Figures) -> None:
+def print_challenge(figures: Figures, screen: Screen) -> None:
     """The challenge's table: a row for each length and simulator, the totals, and the simulators' differences."""
     simulators = [(figures.get("cyborg", "native engine"), figures)]
     if "native" in figures:
@@ -91,32 +94,58 @@ def print_challenge(figures: Figures) -> None:
     for length in next(iter(figures["cells"].values())):
         for name, found in simulators:
             cells = [found["cells"][red][length] for red in reds]
-            rows.append([name, length, *(f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" for cell in cells)])
+            rows.append([length, name, *(f"{cell['mean']:.2f} ± {cell['standard_error']:.2f}" for cell in cells)])
         if "difference" in figures:
             apart = [figures["difference"][red][length] for red in reds]
             words = ("certain" if value is None else f"{value:+.1f} errors" for value in apart)
-            rows.append(["difference", "", *words])
-    table(f"{_policy(figures)}: mean return, {figures['edition']} edition", ["", "steps", *reds], rows)
+            rows.append(["", "difference", *words])
+    title = f"{_policy(figures)}: mean return, {figures['edition']} edition"
+    shown = Rows(["steps", "on", *reds], rows, (), ("on",))
+    screen.table(title, shown if len(simulators) > 1 else shown.without("on"))
     if "difference" in figures:
-        print("Differences are in standard errors, by the deviation of both samples together.")
+        screen.text("Differences are in standard errors, by the deviation of both samples together.")
     for name, found in simulators:
         total = f"{found['total']:.2f} ± {found['total_standard_error']:.2f}"
-        print(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
+        screen.text(f"Total on {name}: {total} ({found['episodes']} games per red agent)")
+    _print_anchors(figures, screen)
     if "obedience" in figures:
         from workflow_rl.training.compliance import Obedience  # only now: it compiles, and --help must answer at once
 
         for red, found in figures["obedience"].items():
-            print(f"Against {red}: {Obedience.read(found).words()}")
+            screen.text(f"Against {red}: {Obedience.read(found).words()}")
+
+
+def _print_anchors(figures: Figures, screen: Screen) -> None:
+    """What known defenders reach in the same edition, each figure a sum over the three lengths."""
+    from workflow_rl.defenders.protocol import ANCHORS, PUBLISHED_EDITION, WINNER
+
+    def total(cells: Mapping[str, Sequence[float]], red: str) -> str:
+        return f"{sum(cells[red]):.2f}" if red in cells else ""
+
+    own = {red: [cell["mean"] for cell in cells.values()] for red, cells in figures["cells"].items()}
+    reds = [red for red in own if any(red in cells for cells in figures["anchors"].values())]
+    rows = []
+    for name, cells in [(f"{figures['policy']}, these games", own), *figures["anchors"].items()]:
+        whole = f"{sum(map(sum, cells.values())):.2f}" if all(red in cells for red in reds) else "unknown"
+        rows.append([name, whole, *(total(cells, red) for red in reds)])
+    title = f"Beside it, {figures['edition']} edition: sums over the three lengths"
+    screen.table(title, Rows(["defender", "total", *reds], rows, (), ("defender",)))
+    if figures["edition"] != PUBLISHED_EDITION:
+        winner = sum(map(sum, ANCHORS[PUBLISHED_EDITION][WINNER].values()))
+        screen.text(
+            f"The published scores, of which the best is {winner:.2f}, are of the {PUBLISHED_EDITION} edition, whose "
+            f"rules differ: compare with --edition {PUBLISHED_EDITION}."
+        )
 
 
 def _policy(figures: Figures) -> str:
     """The policy with its workflow and mode."""
     order = figures.get("workflow", "")
-    words = ", mean over all workflows" if order == "universal" else f", {order}" if order else ""
+    words = ", mean over all workflows" if order == "universal" else f", {chain(order)}" if order else ""
     return f"{figures['policy']}{words}{', greedy' if figures.get('greedy') else ''}"
 
 
-def print_cells(figures: Figures) -> None:
+def print_cells(figures: Figures, screen: Screen) -> None:
     """Mean returns of a policy, and how well it follows its workflow."""
     lengths = list(next(iter(figures["cells"].values())))
     rows = [
@@ -135,11 +164,11 @@ def print_cells(figures: Figures) -> None:
         columns += OBEDIENCE_COLUMNS
         for row, found in zip(rows, figures["obedience"].values(), strict=True):
             row += obedience_cells(found)
-    table(title, columns, rows)
-    print(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
+    screen.table(title, Rows(columns, rows, ("idle fixes", "repairs"), ()))
+    screen.text(f"Total of all means: {figures['total']:.2f} ± {figures['total_standard_error']:.2f}")
     for red, limits in figures.get("limits", {}).items():
         for length, limit in limits.items():
             cell = figures["cells"][red][length]
             words = too_good(cell["mean"], cell["standard_error"], limit)
             if words:
-                print(f"{red}, {length} steps: {words}")
+                screen.text(f"{red}, {length} steps: {words}")

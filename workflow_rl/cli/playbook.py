@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, NetworkName, Seed, Takeover, acting, progress, show_result, table
+from workflow_rl.cli.common import Figures, Json, NetworkName, Seed, Takeover, acting, progress, show_result
+from workflow_rl.cli.screen import Rows, Screen
 
 
 def playbook(
@@ -47,16 +48,19 @@ def playbook(
 
 def print_playbook(found: list[Figures]) -> None:
     """For each red agent, which unit types the defender repairs before which."""
+    screen = Screen()
     for book in found:
         after = f", blue takes over after {book['takeover']} steps" if book["takeover"] != "0" else ""
-        print(f"Against {book['red_agent']}{after}: return {book['mean_return']:.2f} ± {book['standard_error']:.2f}, ")
-        print(f"{book['repairs']:.1f} repairs per game, {book['episodes']} games.")
+        screen.heading(
+            f"Against {book['red_agent']}{after}: return {book['mean_return']:.2f} ± {book['standard_error']:.2f}, "
+            f"{book['repairs']:.1f} repairs per game, {book['episodes']} games."
+        )
         seen = [pair for pair in book["pairs"] if pair["times"]]
         rows = [[f"{p['first']} before {p['then']}", f"{p['times']:,}", f"{p['reversed']:,}"] for p in seen]
-        table("What it repaired while the other type was held", ["priority", "so", "reversed"], rows)
+        screen.table("What it repaired while the other type was held", Rows(["priority", "so", "reversed"], rows))
         never = [f"{pair['first']} and {pair['then']}" for pair in book["pairs"] if not pair["times"]]
         if never:
-            print(f"Never both held when one was repaired: {', '.join(never)}.")
+            screen.text(f"Never both held when one was repaired: {', '.join(never)}.")
         of_kept = [book["orders"][order]["compliance"] for order in book["kept"]]
         least = f" (compliance {min(of_kept):.3f} or more)" if of_kept else ""
-        print(f"It keeps {len(book['kept'])} of the {len(book['orders'])} orders{least}.\n")
+        screen.text(f"It keeps {len(book['kept'])} of the {len(book['orders'])} orders{least}.")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, NetworkName, progress, show_result, table
+from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, NetworkName, progress, show_result
+from workflow_rl.cli.screen import Rows, Screen
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def print_live(found: LockstepResult) -> None:
         + [f"{number:,}" for number in (game.episodes, game.steps, game.mismatched_steps)]
         for game in found.games
     ]
-    table(f"{found.cyborg} and the engine in lockstep", ["red", "green", "blue", "games", "steps", "mismatched"], rows)
+    columns = ["red", "green", "blue", "games", "steps", "mismatched"]
+    Screen().table(f"{found.cyborg} and the engine in lockstep", Rows(columns, rows, (), ("green", "blue")))
     print_replay(found)
 
 

@@ -8,19 +8,21 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, NetworkName, show_result, table
+from workflow_rl.cli.common import Figures, Json, NetworkName, show_result
+from workflow_rl.cli.screen import Rows, Screen, Wide
 
 
 def runs(
     paths: Annotated[list[Path] | None, typer.Argument(help="Runs to compare; default: list those in runs/.")] = None,
     folder: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Lists runs, or compares some: results side by side and the settings in which they differ."""
     from workflow_rl.report.listing import compare_runs, list_runs
 
     found = asdict(compare_runs(paths)) if paths else {"runs": [asdict(row) for row in list_runs(folder)]}
-    show_result(found, as_json, lambda: print_runs(found))
+    show_result(found, as_json, lambda: print_runs(found, wide))
 
 
 def report(
@@ -45,22 +47,26 @@ def report(
     show_result(result, as_json, lambda: print(words))
 
 
-def print_runs(found: Figures) -> None:
-    """A table of runs, and the settings in which they differ."""
-    rows = []
+def print_runs(found: Figures, wide: bool = False) -> None:
+    """A table of runs, what is wrong with damaged ones, and the settings in which they differ."""
+    screen, rows = Screen(wide), []
     for run in found["runs"]:
         figure = "" if run["mean_return"] is None else f"{run['mean_return']:.2f} ± {run['standard_error']:.2f}"
         compliance = "" if run["compliance"] is None else f"{run['compliance']:.3f}"
         seconds = "" if run["seconds"] is None else f"{run['seconds']:.1f}"
-        state = run["state"] + (f", {run['evaluations']} evaluations" if run["evaluations"] is not None else "")
-        state += f": {run['problem']}" if run["problem"] else ""
+        done = "" if run["evaluations"] is None else str(run["evaluations"])
         where = run["network"] or ""
         opponent = " on ".join(filter(None, [run["red_agent"], where if where != "cage2" else ""]))
-        about = [run["run"], run["kind"], state, opponent, run["workflow"] or ""]
+        about = [run["run"], run["kind"], run["state"], done, opponent, run["workflow"] or ""]
         rows.append([*about, figure, compliance, seconds])
-    columns = ["run", "kind", "state", "red agent", "workflow (of a search: the best)", "return", "compliance", "s"]
-    table(f"{len(rows)} runs", columns, rows)
+    columns = ["run", "kind", "state", "evaluations", "red agent", "workflow", "return", "compliance", "s"]
+    spare, texts = ("s", "evaluations", "compliance", "kind", "red agent"), ("kind", "state", "red agent", "workflow")
+    screen.table(f"{len(rows)} runs; the workflow of a search is the best one", Rows(columns, rows, spare, texts))
+    for run in found["runs"]:
+        if run["problem"]:
+            screen.text(f"{run['run']}: {run['problem']}")
     differ = found.get("settings_that_differ", {})
     if differ:
         names = [run["run"] for run in found["runs"]]
-        table("Settings that differ", ["", *names], [[name, *map(str, values)] for name, values in differ.items()])
+        values = [[name, *map(str, own)] for name, own in differ.items()]
+        screen.table("Settings that differ", Rows(["", *names], values))

@@ -20,6 +20,7 @@ from workflow_rl.cli.common import (
     show_result,
     with_search_settings,
 )
+from workflow_rl.cli.screen import Wide
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config, task_of
@@ -53,6 +54,7 @@ def search(
     run_dir: RunDir = None,
     resume: Resume = None,
     report: Annotated[bool, typer.Option(help="Write report.html at the end.")] = True,
+    wide: Wide = False,
     as_json: Json = False,
     **values: Any,
 ) -> None:
@@ -72,7 +74,9 @@ def search(
     config = make_search_config(preset, **({"in_flight": 0} if ray else {}) | given)
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
-    show_result(result.to_json(), as_json, lambda: print_search(result))
+    from workflow_rl.search.result import verdict_of, with_verdict
+
+    show_result(with_verdict(result), as_json, lambda: print_search(result, verdict_of(result), wide))
 
 
 class _RunLog(io.TextIOBase):

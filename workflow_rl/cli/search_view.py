@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from workflow_rl.cli.common import table
-from workflow_rl.config import opponent_words
-from workflow_rl.report.answer import FINALIST_COLUMNS, against_best, decimals, finalist_rows, sentences
-from workflow_rl.search.events import (
+from workflow_rl.cli.screen import Rows, Screen
+from workflow_rl.config import chain, opponent_words
+from workflow_rl.report.answer import FINALIST_COLUMNS, against_best, decimals, finalist_rows
+from workflow_rl.search.executor import (
     BestSoFar,
     FinalistsChosen,
+    Machines,
     Observed,
     Overtaken,
+    Progress,
+    Restarted,
     SearchEvent,
     Started,
     Suggested,
+    Trained,
     What,
 )
-from workflow_rl.search.executor import Machines, Progress, Restarted, Trained
-from workflow_rl.search.findings import SearchResult
+from workflow_rl.search.findings import RankingRow, SearchResult
+from workflow_rl.search.verdict import Verdict
 
 SHOWN = 20  # rows of the ranking on the screen; the rest is in ranking.csv
+ALIKE = 3  # orders that are equal, from which on they share a line
 OTHERS = ("base", "final")  # begin the names of trainings that belong to no evaluation
 
 Line = Callable[[str], None]
@@ -78,7 +83,7 @@ class SearchView:
         self.trained |= isinstance(event.what, Progress | Trained | Observed)
         if self.live and time.monotonic() - self._last > 0.1:
             self._last = time.monotonic()
-            self.live.update(self._screen(), refresh=True)
+            self.live.update(Text(self._screen()), refresh=True)
 
     def _show(self, what: What | None) -> None:
         match what:
@@ -130,48 +135,69 @@ class SearchView:
             return "?"
         return f"{(self.seconds - self.seconds_before) / fresh * (self.total - self.done):.0f} s"
 
-    def _screen(self) -> Group:
-        grid = Table(title="Under way", title_justify="left", box=None, padding=(0, 2, 0, 0))
-        for name in ("#", "workflow", "expected", "trained", "return", "compliance", "why"):
-            grid.add_column(name, no_wrap=True)
+    def _screen(self) -> str:
+        """What the live view shows, fitted to the terminal."""
+        rows = []
         for name, news in sorted(self.others.items()):
             why = "to start from" if name.startswith("base") else "to the end"
             figures = (decimals(news.mean_return, 2), decimals(news.compliance, 3))
-            grid.add_row("", name, "", f"update {news.update}", *figures, why)
+            rows.append(["", name, "", f"update {news.update}", *figures, why])
         for index, line in sorted(self.in_flight.items()):
             guess, latest = line.suggested.suggestion, [*line.latest.values()][-1:]
             expected = "" if guess.mean is None else f"{guess.mean:.1f} ± {guess.sigma:.1f}"
             figures = (decimals(latest[0].mean_return, 2), decimals(latest[0].compliance, 3)) if latest else ("", "")
-            grid.add_row(
-                str(index + 1), ",".join(guess.order), expected, f"{line.finished} of {self.replicates}", *figures,
-                guess.reason.split(":")[0],
-            )  # fmt: skip
-        best = "none yet"
-        if self.best:
-            best = f"{self.best.workflow}  {self.best.mean:.2f} ± {self.best.sigma:.2f}"
+            about = [str(index + 1), ",".join(guess.order), expected, f"{line.finished} of {self.replicates}"]
+            rows.append([*about, *figures, guess.reason.split(":")[0]])
+        columns = ["#", "workflow", "expected", "trained", "return", "compliance", "why"]
+        table = Rows(columns, rows, ("why", "expected"), ("workflow", "why"))
+        best = f"{chain(self.best.workflow)}  {self.best.mean:.2f} ± {self.best.sigma:.2f}" if self.best else "none yet"
+        footer = [f"Best so far: {best}"]
+        footer.append(f"{self.done} of {self.total} evaluations, {self.seconds:.0f} s, about {self._left()} left")
         if not self.trained:
-            return Group(grid, Text("The workers are starting; the first time they compile the rules."))
-        footer = f"{self.done} of {self.total} evaluations, {self.seconds:.0f} s, about {self._left()} left"
-        return Group(grid, Text(f"Best so far: {best}", style="bold"), Text(footer))
+            footer = ["The workers are starting; the first time they compile the rules."]
+        return Screen(console=self.console).drawn("Under way", table, footer)
 
 
-def print_search(result: SearchResult) -> None:
-    """The result in words: ranking, answer, pairs, files."""
+def print_search(result: SearchResult, found: Verdict, wide: bool = False, console: Console | None = None) -> None:
+    """The result for people: the answer, how sure it is, what to do next, and the tables behind it."""
+    screen = Screen(wide, console)
+    screen.heading(found.known[0])
+    for sentence in found.known[1:]:
+        screen.text(sentence)
+    if found.sure:
+        screen.heading("How sure")
+    for sentence in found.sure:
+        screen.text(sentence)
+    screen.heading("What next")
+    for step in found.next_steps:
+        screen.text(f"{step.what}:")
+        screen.command(step.command)
     about = f"against {opponent_words(result.red_agent, result.takeover)}, {result.edition} edition"
     if result.finalists:
-        table(
-            f"Finalists {about}, trained to the end", ["workflow", *FINALIST_COLUMNS], finalist_rows(result.finalists)
-        )
-    rows = [
-        [
-            f"{place:2}  {row.workflow}", f"{row.mean_return:.2f} ± {row.standard_error:.2f}", against_best(row, 1),
-            decimals(row.compliance, 3), decimals(row.kept, 3), str(row.visits), f"{row.episodes:,}",
-        ]
-        for place, row in enumerate(result.ranking[:SHOWN], 1)
-    ]  # fmt: skip
-    columns = ["    workflow", "return", "against the best", "compliance", "kept", "visits", "episodes"]
+        columns, rows = ["workflow", *FINALIST_COLUMNS], finalist_rows(result.finalists)
+        spare = ("idle fixes", "repairs", "kept", "compliance", "half as long")
+        title = f"Finalists {about}, trained to the end"
+        screen.table(title, Rows(columns, rows, spare))
     stage = ", short trainings" if result.finalists else ""
-    table(f"Ranking of {len(result.ranking)} workflows {about}{stage}", columns, rows)
-    if len(result.ranking) > SHOWN:
-        print(f"... and {len(result.ranking) - SHOWN} more in ranking.csv.")
-    print("\n".join(sentences(result)))
+    screen.table(f"Ranking of {len(result.ranking)} orders {about}{stage}", _ranking(result.ranking, wide))
+    if len(result.ranking) > SHOWN and not wide:
+        screen.text("All of them are in ranking.csv.")
+    screen.text("")
+    screen.text(f"{result.seconds:.0f} s, {result.transitions / 1e6:.0f} million steps. All files are in {result.run}.")
+
+
+def _ranking(ranking: Sequence[RankingRow], wide: bool) -> Rows:
+    """The ranking; orders that are equal to the best, and those that are not followed, share a line."""
+    rows, place = list[list[str]](), 1
+    for words, group in groupby(ranking, lambda row: against_best(row, 1)):
+        same = list(group)
+        alike = len(same) >= ALIKE and not wide
+        for number, row in enumerate(same[:1] if alike else same, place):
+            figures = [f"{row.mean_return:.2f} ± {row.standard_error:.2f}", words, decimals(row.compliance, 3)]
+            figures += [decimals(row.kept, 3), str(row.visits), f"{row.episodes:,}"]
+            rows.append([f"{number:2}", row.workflow, *figures])
+        if alike:
+            rows.append(["", f"and {len(same) - 1} more", f"to {same[-1].mean_return:.2f}", words, *[""] * 4])
+        place += len(same)
+    columns = ["#", "workflow", "return", "behind", "compliance", "kept", "visits", "episodes"]
+    return Rows(columns, rows if wide else rows[:SHOWN], ("episodes", "visits", "kept", "compliance", "#"))

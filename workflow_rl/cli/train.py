@@ -21,9 +21,13 @@ from workflow_rl.cli.common import (
     training_progress,
     with_settings,
 )
+from workflow_rl.cli.screen import Screen
+from workflow_rl.config import chain
 from workflow_rl.errors import SimulatorError, UserError
 
 if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
     from workflow_rl.config import TrainConfig
     from workflow_rl.runs import Run
     from workflow_rl.training.events import UpdateEvent
@@ -40,7 +44,6 @@ def train(
     **values: Any,
 ) -> None:
     """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
-    from workflow_rl.cli.tensorboard_log import TensorBoardLog
     from workflow_rl.defenders.imitation import expert_teacher
     from workflow_rl.training.trainer import train_workflow
 
@@ -68,7 +71,7 @@ def train(
         log.close()
     run.close()
     figures = {name: value for name, value in asdict(result).items() if name != "by_workflow"}
-    show_result(figures, as_json, lambda: print(summary(figures)))
+    show_result(figures, as_json, lambda: print_training(figures))
 
 
 def _unfinished_run(path: Path, network: str | None) -> Run[TrainConfig]:
@@ -94,6 +97,30 @@ def _new_run(preset: str, given: Figures, path: Path | None, network: str | None
     return Run.create(path or new_run_directory(preset or "train"), config, copy_of(defended))
 
 
+class TensorBoardLog:
+    """Writes the figures of each update into the run's directory; one graph per figure, and one more per phase."""
+
+    def __init__(self, run: Path) -> None:
+        self.directory = run / "tensorboard"
+        self.writers: dict[str, SummaryWriter] = {}
+
+    def __call__(self, event: UpdateEvent) -> None:
+        """Adds the figures of one update."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        phase, update = event.phase, event.update
+        if phase not in self.writers:
+            self.writers[phase] = SummaryWriter(str(self.directory / phase), purge_step=update)
+        for name, value in event.to_json().items():
+            if isinstance(value, (int, float)) and name not in ("update", "fast"):
+                self.writers[phase].add_scalar(name, value, update)
+
+    def close(self) -> None:
+        """Flushes and closes the files."""
+        for writer in self.writers.values():
+            writer.close()
+
+
 def line(event: UpdateEvent) -> str:
     """One update in words."""
     words = [f"{event.phase} {event.update:4}"]
@@ -108,11 +135,12 @@ def line(event: UpdateEvent) -> str:
     return "  ".join(words)
 
 
-def summary(result: Figures) -> str:
+def print_training(result: Figures) -> None:
     """The result in words."""
     from workflow_rl.training.compliance import Obedience  # only now: it compiles, and --help must answer at once
 
-    what = f"Workflow {result['workflow']}" if result["workflow"] else "General policy"
+    order = result["workflow"]
+    what = f"Workflow {chain(order) if ',' in order else order}" if result["workflow"] else "General policy"
     what += " on genuine CybORG" if result.get("backend") == "cyborg" else ""
     lines = [
         f"{what}: stopped by {result['stop_reason']} after {result['updates']} updates, {result['episodes']} episodes, "
@@ -126,4 +154,6 @@ def summary(result: Figures) -> str:
     if result["workflow"]:
         lines.append(f"{'Followed' if result['followed'] else 'NOT followed'}: {Obedience.read(result).words()}.")
     lines.append(f"Everything is in {result['run']}.")
-    return "\n".join(lines)
+    screen = Screen()
+    for line in lines:
+        screen.text(line)

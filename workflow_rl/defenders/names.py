@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workflow_rl.config import CHALLENGE_LENGTHS, parse_takeover
-from workflow_rl.defenders.protocol import REFERENCE_POLICIES, evaluate_table, reference_policy
+from workflow_rl.defenders.protocol import ANCHORS, REFERENCE_POLICIES, evaluate_table, reference_policy
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import chosen_network, in_words
@@ -77,7 +77,7 @@ def challenge(asked: Asked, backend: Backend, progress: Progress) -> Json:
         raise UserError(f"the challenge's protocol is that of CAGE Challenge 2, not of {in_words(asked.network)}.")
     asked = replace(asked, red_agents=",".join(asked.network.red_agents), takeover="0")
     table = evaluate_named(asked, backend, progress)
-    table["protocol"] = "challenge"
+    table |= {"protocol": "challenge", "anchors": ANCHORS.get(table["edition"], {})}
     if backend.name == "native":
         return table
     native = evaluate_named(replace(asked, episodes=max(asked.episodes, DEFAULT_EPISODES["native"])))

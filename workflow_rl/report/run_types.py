@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import shlex
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from workflow_rl.config import SEARCH_FIELDS, SearchConfig, TrainConfig
+from workflow_rl.config import SearchConfig, TrainConfig
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network, bundled
-from workflow_rl.presets import TASK_FIELDS, make_config, make_search_config
-from workflow_rl.runs import NETWORK_FILE
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import network_option
+from workflow_rl.presets import command_of
 from workflow_rl.search.findings import EvaluationRow, Findings
 from workflow_rl.training.events import WorkflowResult
 
@@ -50,12 +48,32 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class ViolatedPair:
+    """How often one unit type was repaired while another was due."""
+
+    repaired: str
+    due: str
+    times: int
+
+
+@dataclass(frozen=True)
 class Violations:
     """Counts of repairs that were not due; rows are the repaired unit types, columns those that were due."""
 
     unit_types: list[str]
     counts: list[list[int]]
     judged: bool
+
+    @property
+    def counted(self) -> list[ViolatedPair]:
+        """The pairs with violations, the most frequent first."""
+        pairs = [
+            ViolatedPair(repaired, due, times)
+            for repaired, row in zip(self.unit_types, self.counts, strict=True)
+            for due, times in zip(self.unit_types, row, strict=True)
+            if times
+        ]
+        return sorted(pairs, key=lambda pair: -pair.times)
 
 
 @dataclass(frozen=True)
@@ -132,31 +150,3 @@ class RunData(Findings):
         collect, update = (sum(getattr(one, f"seconds_{name}") for one in every) for name in ("collect", "update"))
         transitions, busy = float(sum(one.transitions for one in every)), collect + update
         return Time(collect, update, transitions, transitions / busy if busy else 0.0)
-
-
-def network_option(network: Network, run: str) -> str:
-    """The option that names a run's network in a command: nothing for the default, a name, or the run's own copy."""
-    if network.digest == as_network(CAGE2).digest:
-        return ""
-    known = network.name in bundled() and as_network(network.name).digest == network.digest
-    return f" --network {shlex.quote(network.name if known else str(Path(run) / NETWORK_FILE))}"
-
-
-def command_of(config: SearchConfig | TrainConfig) -> str:
-    """The command that makes a run with these settings: the options that differ from their defaults."""
-    search = isinstance(config, SearchConfig)
-    train = config.train if isinstance(config, SearchConfig) else config
-    names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
-    task = {name: getattr(train, name) for name in names}
-    usual = asdict(make_config("search" if search else "", **task)) | {"red_agent": TrainConfig.red_agent}
-    usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
-    plain = make_search_config(**task) if search else None
-    own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
-    words = [f"workflow-rl {'search' if search else 'train'}"]
-    for name, default in (own | usual).items():
-        value = getattr(config if name in own else train, name)
-        if value != default and not (search and name in TASK_FIELDS):
-            option = name.replace("_", "-")
-            flag = f"--{'' if value else 'no-'}{option}"
-            words.append(flag if isinstance(value, bool) else f"--{option} {shlex.quote(str(value))}")
-    return " ".join(words)

@@ -1,4 +1,6 @@
-"""What a search asks of an executor: processes of this machine (worker_pool) or a Ray cluster (ray_executor).
+"""What a search asks of an executor, and what it tells its listener while it runs.
+
+Executors are processes of this machine (worker_pool) or a Ray cluster (ray_executor).
 
 An executor serves one search, which closes it. A training is a pure function of its job: its result does not depend on
 where it ran or how often it was restarted. Its files are in the job's directory before the executor reports it trained.
@@ -7,14 +9,17 @@ where it ran or how often it was restarted. Its files are in the job's directory
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from workflow_rl.config import TrainConfig
+from workflow_rl.config import SearchConfig, TrainConfig
 from workflow_rl.engine.network import Network
+from workflow_rl.search.findings import EvaluationRow
 
 if TYPE_CHECKING:  # takes seconds to import, while a cluster starts
+    from workflow_rl.search.strategies import Suggestion
     from workflow_rl.training.events import WorkflowResult
 
 MOST_DEATHS = 3  # of processes that trained one job, before the job itself is blamed
@@ -94,3 +99,67 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stops everything that was started; may be called more than once."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A search starts, or continues after ``done`` evaluations."""
+
+    run: str
+    config: SearchConfig
+    done: int
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """A workflow is to be evaluated; after a resume, ``finished`` of its trainings are already done."""
+
+    index: int
+    suggestion: Suggestion
+    finished: int = 0
+
+
+@dataclass(frozen=True)
+class BestSoFar:
+    """The followed workflow with the highest posterior mean."""
+
+    workflow: str
+    mean: float
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Observed:
+    """An evaluation is done and the process has observed it."""
+
+    row: EvaluationRow
+    best: BestSoFar | None
+
+
+@dataclass(frozen=True)
+class Overtaken:
+    """The search stopped waiting for some evaluations."""
+
+    indices: list[int]
+    text: str
+
+
+@dataclass(frozen=True)
+class FinalistsChosen:
+    """The second stage starts with these workflows."""
+
+    workflows: list[str]
+
+
+What: TypeAlias = News | Started | Suggested | Observed | Overtaken | FinalistsChosen
+
+
+@dataclass(frozen=True)
+class SearchEvent:
+    """What happened, None if only time has passed, and the seconds that the search had taken by then."""
+
+    seconds: float
+    what: What | None
+
+
+Say: TypeAlias = Callable[[SearchEvent], None]

@@ -156,7 +156,7 @@ class SearchResult(Findings):
             "ranking": [row_from_json(RankingRow, row) for row in values.get("ranking") or []],
             "defender": row_from_json(Defender, values["defender"]) if values.get("defender") else None,
         }
-        return row_from_json(cls, {**values, **rows})
+        return row_from_json(cls, {"takeover": "0", **values, **rows})
 
 
 def row_from_json(kind: type[Row], values: Mapping[str, Any]) -> Row:

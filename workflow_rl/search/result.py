@@ -8,13 +8,15 @@ from pathlib import Path
 
 from workflow_rl.config import SearchConfig, check_jobs
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.networks.copies import network_of, network_option
 from workflow_rl.envs.cyborg_sim import Backend
 from workflow_rl.envs.game import Games
-from workflow_rl.runs import Run, write_atomically
+from workflow_rl.runs import Json, Run, read_search_config, write_atomically
 from workflow_rl.search.finalists import LENGTHS, Finished, final_path, findings
 from workflow_rl.search.findings import Defender, EvaluationRow, SearchResult
 from workflow_rl.search.outcome import PREDICTED, WorkflowEvaluation, training_path
 from workflow_rl.search.ranking import Posterior
+from workflow_rl.search.verdict import Source, Verdict, verdict
 from workflow_rl.training.collectors import Stream
 from workflow_rl.training.evaluation import FreshGames, evaluate_workflow_policy
 from workflow_rl.training.events import WorkflowResult
@@ -58,8 +60,20 @@ def search_result(
     run.write_table("ranking.csv", [asdict(row) for row in result.ranking])
     run.write_table("suggestions.csv", [_suggestion(one.row()) for one in evaluations])
     run.write_table("finalists.csv", [asdict(row) for row in result.finalists])
-    run.write_result(result.to_json())
+    run.write_result(with_verdict(result))
     return result
+
+
+def verdict_of(result: SearchResult) -> Verdict:
+    """The verdict of a finished search, whose run is still in its directory."""
+    path = Path(result.run)
+    source = Source(result.run, read_search_config(path), network_option(network_of(path), result.run))
+    return verdict(result, result.evaluations, source)
+
+
+def with_verdict(result: SearchResult) -> Json:
+    """The result as in result.json."""
+    return result.to_json() | {"verdict": asdict(verdict_of(result))}
 
 
 def _suggestion(row: EvaluationRow) -> dict[str, object]:

@@ -15,8 +15,7 @@ from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network, copy_
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config, task_of
 from workflow_rl.runs import Run, new_run_directory, read_result, read_search_config
-from workflow_rl.search.events import Say
-from workflow_rl.search.executor import Executor
+from workflow_rl.search.executor import Executor, Say
 from workflow_rl.search.finalists import LENGTHS
 from workflow_rl.search.findings import SearchResult
 from workflow_rl.search.outcome import training_config

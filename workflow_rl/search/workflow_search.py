@@ -28,7 +28,7 @@ from workflow_rl.engine.network import Network
 from workflow_rl.envs.game import Games
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Run
-from workflow_rl.search import events
+from workflow_rl.search import executor as events  # what is told
 from workflow_rl.search.executor import Executor, Job, Machines, Restarted, Trained
 from workflow_rl.search.finalists import (
     FINALISTS,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, CONTENT, as_network, parse_network
+from workflow_rl.engine.network_file import CAGE2, CONTENT, as_network, bundled, parse_network
 from workflow_rl.engine.networks.text import network_text
 from workflow_rl.errors import UserError
 from workflow_rl.runs import NETWORK_FILE, NetworkCopy, read_about
@@ -72,3 +73,11 @@ def in_words(network: Network) -> str:
     "network 'cage2' ("
     """
     return f"network {network.name!r} ({network.digest})"
+
+
+def network_option(network: Network, run: str) -> str:
+    """The option that names a run's network in a command: nothing for the default, a name, or the run's own copy."""
+    if network.digest == as_network(CAGE2).digest:
+        return ""
+    known = network.name in bundled() and as_network(network.name).digest == network.digest
+    return f" --network {shlex.quote(network.name if known else str(Path(run) / NETWORK_FILE))}"
