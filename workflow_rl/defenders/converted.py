@@ -37,12 +37,12 @@ def from_sb3(
         greedy: whether to play its most probable actions (``deterministic=True``) instead of sampling.
         network: the network that it defends.
     """
-    policy = getattr(model, "policy", None)
+    policy: Any = getattr(model, "policy", None)
     extractor, wrapped = getattr(policy, "mlp_extractor", None), getattr(model, "get_vec_normalize_env", lambda: None)()
     if extractor is None or not hasattr(policy, "action_net") or not hasattr(policy, "value_net"):
         raise UserError(f"{type(model).__name__} has no MlpPolicy with an actor and a critic; {OTHERWISE}.")
     if wrapped is not None and wrapped.norm_obs:
-        raise UserError("the model was trained on normalised observations (VecNormalize); train it with norm_obs=False.")
+        raise UserError("the model saw normalised observations (VecNormalize); train it with norm_obs=False.")
     if any(True for _ in policy.features_extractor.parameters()):
         raise UserError(f"the model has a features extractor with weights; {WANTED}.")
     actor = [*_layers(extractor.policy_net, "policy_net"), policy.action_net]
