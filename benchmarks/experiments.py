@@ -67,6 +67,7 @@ EXPERIMENTS = {
     ),
     "replay": Experiment("whether the engine reproduces every recorded game of CybORG", argument=RECORDINGS),
     "report": Experiment("how long a report takes to write and to open"),
+    "sb3": Experiment("what stable-baselines3 reaches in a million steps with settings that learn"),
     "search": Experiment("what the default search finds, in which time, with which regret"),
     "test_ways": Experiment(
         "whether the tests pass from an empty clone in other environments",

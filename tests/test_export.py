@@ -24,7 +24,7 @@ from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.training.collectors import workflow_codes
 from workflow_rl.training.compliance import FACTS, Compliance, Obedience
-from workflow_rl.training.policy_file import PolicyFile, save_policy
+from workflow_rl.training.policy_file import PolicyFile
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.rollout import sample_actions
 from workflow_rl.training.workflow import Workflow
@@ -44,7 +44,7 @@ def general_policy(path: Path) -> Path:
     with torch.no_grad():
         for weights in net.actor.parameters():
             weights.mul_(2)
-    save_policy(path, PolicyFile(net, "", False, "bline", "current"))
+    PolicyFile(net, "", False, "bline", "current").save(path)
     return path
 
 
@@ -120,7 +120,7 @@ def test_with_very_sharp_weights_only_rounding_parts_the_agent_from_our_policy(t
     policy = load_policy(general_policy(tmp_path / "general"))
     with torch.no_grad():
         list(policy.net.actor.parameters())[-2].mul_(10)
-    save_policy(tmp_path / "sharp", policy)
+    policy.save(tmp_path / "sharp")
     export_agent(tmp_path / "sharp", tmp_path / "agent")
     agent, generators = agent_in(tmp_path / "agent").Agent(seed=77), np.array([77], np.uint64)
     ppo = ParallelOrderConditionedPPO(TrainConfig(device="cpu"), workflow_codes(()), policy.net)

@@ -20,9 +20,9 @@ from workflow_rl.envs.game import Games
 from workflow_rl.envs.views import View, ViewedEnvs, all_actions, pack_words, unpack_words
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
-from workflow_rl.search.climb import changes
 from workflow_rl.search.finalists import choose_finalists
 from workflow_rl.search.gp import OrderGP
+from workflow_rl.search.orders import changes
 from workflow_rl.search.ranking import Evaluated, Posterior
 from workflow_rl.search.strategies import make_search
 from workflow_rl.training.collectors import Collector, Conduct, PlainCollector, Stream, workflow_codes, workflows_of

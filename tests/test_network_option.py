@@ -37,7 +37,7 @@ from workflow_rl.search.remote_training import DONE, pack, train_away
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.training.collectors import workflow_codes
 from workflow_rl.training.limits import limit_of
-from workflow_rl.training.policy_file import PolicyFile, load_policy, save_policy
+from workflow_rl.training.policy_file import PolicyFile, load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
 from workflow_rl.training.rollout import sample_actions
 from workflow_rl.training.train_task import check_task
@@ -458,7 +458,7 @@ def test_an_agent_that_remembers_its_decoys_acts_as_our_policy_on_any_network(
     with torch.no_grad():
         for weights in ppo.net.actor.parameters():
             weights.mul_(2)
-    save_policy(tmp_path / "policy", PolicyFile(ppo.net, ORDER, False, "meander", "current", view))
+    PolicyFile(ppo.net, ORDER, False, "meander", "current", view).save(tmp_path / "policy")
     export_agent(tmp_path / "policy", tmp_path / "agent", network=network)
     agent, generator = agent_in(tmp_path / "agent").Agent(seed=5), np.array([5], np.uint64)
     envs = with_view(CageVectorEnv(1, "meander", network=network, max_steps=60), view)

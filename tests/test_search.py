@@ -13,17 +13,9 @@ import torch
 from workflow_rl.config import STRATEGIES
 from workflow_rl.errors import UserError
 from workflow_rl.search import gp as order_gp
-from workflow_rl.search.climb import climb
 from workflow_rl.search.gp import MallowsKernel, Order, OrderGP, features, pair_swaps
-from workflow_rl.search.strategies import (
-    GPUCBSearch,
-    OrderSearch,
-    Suggestion,
-    all_orders,
-    make_search,
-    nth_order,
-    unpredictability,
-)
+from workflow_rl.search.orders import all_orders, climb, nth_order, unpredictability
+from workflow_rl.search.strategies import GPUCBSearch, OrderSearch, Suggestion, make_search
 
 ITEMS = ("defender", "enterprise", "op_server", "op_host", "user")
 ORDERS = list(permutations(ITEMS))

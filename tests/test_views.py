@@ -25,7 +25,7 @@ from workflow_rl.presets import make_config
 from workflow_rl.runs import read_tensors, write_tensors
 from workflow_rl.training.actor_critic import OrderConditionedActorCritic
 from workflow_rl.training.evaluation import policy_of
-from workflow_rl.training.policy_file import FORMER, PolicyFile, load_policy, save_policy
+from workflow_rl.training.policy_file import FORMER, PolicyFile, load_policy
 from workflow_rl.training.train_task import check_task
 
 MEMORY = View("memory", "host-decoy")
@@ -153,7 +153,7 @@ def test_a_plain_view_is_the_environment_itself() -> None:
 
 def saved(path: Path, view: View, edition: str = "current", **sizes: int) -> Path:
     wanted: dict[str, Any] = {"n_bits": view.n_bits, "n_code": 0, "n_actions": view.n_actions} | sizes
-    save_policy(path, PolicyFile(OrderConditionedActorCritic(**wanted), "", False, "bline", edition, view, True))
+    PolicyFile(OrderConditionedActorCritic(**wanted), "", False, "bline", edition, view, True).save(path)
     return path
 
 

@@ -314,9 +314,9 @@ class Scripted(OrderSearch):
         super().__init__(items)
         self.orders = orders
 
-    def _next(self, pending: list[Order]) -> Suggestion | None:
+    def propose(self, pending: list[Order]) -> Suggestion | None:
         number = len(self.observations) + len(pending)
-        return Suggestion(self.orders[number], None, None, None, "told") if number < len(self.orders) else None
+        return Suggestion(self.orders[number], "told") if number < len(self.orders) else None
 
 
 def test_a_revisit_trains_anew_from_the_same_start_with_other_chance(tmp_path: Path) -> None:
@@ -467,7 +467,7 @@ def test_the_live_view_shows_what_is_under_way_and_the_best_so_far() -> None:
     view = SearchView(Console(file=screen, force_terminal=True, width=160), lines.append)
     config = make_search_config(n_workflows=3, replicates=2)
     workflow = "enterprise,user,op_server,op_host,defender"
-    guess = Suggestion(Workflow.parse(workflow).order, -20.0, 1.5, -17.0, "uncertain: it may be the best")
+    guess = Suggestion(Workflow.parse(workflow).order, "uncertain: it may be the best", -20.0, 1.5, -17.0)
     with view:
         view(SearchEvent(1.0, Started("runs/x", config, 0)))
         view(SearchEvent(1.0, Suggested(0, guess)))

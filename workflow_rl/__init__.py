@@ -12,6 +12,8 @@ __version__ = VERSION
 
 if TYPE_CHECKING:
     from workflow_rl.config import TrainConfig
+    from workflow_rl.defenders.converted import from_cleanrl, from_sb3
+    from workflow_rl.defenders.own import ChallengeTable, challenge
     from workflow_rl.engine.network_file import load_network
     from workflow_rl.envs.backends import ParallelEnvWrapper
     from workflow_rl.envs.cyborg_env import CyborgEnv
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from workflow_rl.errors import UserError
     from workflow_rl.presets import make_config
     from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
-    from workflow_rl.search.strategies import GPUCBSearch
+    from workflow_rl.search.strategies import GPUCBSearch, OrderSearch, Suggestion
     from workflow_rl.training.actor_critic import OrderConditionedActorCritic
     from workflow_rl.training.buffer import ParallelTrajectoryBuffer
     from workflow_rl.training.policy_file import load_policy
@@ -29,19 +31,22 @@ if TYPE_CHECKING:
     from workflow_rl.training.workflow import Workflow
 
 _HOMES = {  # module of each public name
-    "CageEnv": "envs.env", "CageVectorEnv": "envs.env", "CyborgEnv": "envs.cyborg_env",
-    "CyborgVectorEnv": "envs.cyborg_vector", "GPUCBSearch": "search.strategies",
-    "OrderConditionedActorCritic": "training.actor_critic", "ParallelEnvWrapper": "envs.backends",
-    "ParallelOrderConditionedPPO": "training.ppo", "ParallelTrajectoryBuffer": "training.buffer",
-    "ParallelWorkflowRLTrainer": "search.run_search", "TrainConfig": "config", "UserError": "errors",
-    "Workflow": "training.workflow", "load_network": "engine.network_file", "load_policy": "training.policy_file",
-    "make_config": "presets", "train_workflow": "training.trainer",
+    "CageEnv": "envs.env", "CageVectorEnv": "envs.env", "ChallengeTable": "defenders.own",
+    "CyborgEnv": "envs.cyborg_env", "CyborgVectorEnv": "envs.cyborg_vector", "GPUCBSearch": "search.strategies",
+    "OrderConditionedActorCritic": "training.actor_critic", "OrderSearch": "search.strategies",
+    "ParallelEnvWrapper": "envs.backends", "ParallelOrderConditionedPPO": "training.ppo",
+    "ParallelTrajectoryBuffer": "training.buffer", "ParallelWorkflowRLTrainer": "search.run_search",
+    "Suggestion": "search.strategies", "TrainConfig": "config", "UserError": "errors", "Workflow": "training.workflow",
+    "challenge": "defenders.own", "from_cleanrl": "defenders.converted", "from_sb3": "defenders.converted",
+    "load_network": "engine.network_file", "load_policy": "training.policy_file", "make_config": "presets",
+    "train_workflow": "training.trainer",
 }  # fmt: skip
 
 __all__ = [
-    "CageEnv", "CageVectorEnv", "CyborgEnv", "CyborgVectorEnv", "GPUCBSearch", "OrderConditionedActorCritic",
-    "ParallelEnvWrapper", "ParallelOrderConditionedPPO", "ParallelTrajectoryBuffer", "ParallelWorkflowRLTrainer",
-    "TrainConfig", "UserError", "Workflow", "__version__", "load_network", "load_policy", "make_config",
+    "CageEnv", "CageVectorEnv", "ChallengeTable", "CyborgEnv", "CyborgVectorEnv", "GPUCBSearch",
+    "OrderConditionedActorCritic", "OrderSearch", "ParallelEnvWrapper", "ParallelOrderConditionedPPO",
+    "ParallelTrajectoryBuffer", "ParallelWorkflowRLTrainer", "Suggestion", "TrainConfig", "UserError", "Workflow",
+    "__version__", "challenge", "from_cleanrl", "from_sb3", "load_network", "load_policy", "make_config",
     "train_workflow",
 ]  # fmt: skip
 

@@ -21,6 +21,7 @@ DEVICES = ("auto", "cpu", "cuda")
 STRATEGIES = ("gp-ucb", "random", "round-robin", "exhaustive")
 MOST_PROCESSES = 10_000
 MOST_TAKEOVER = 10_000
+OWN_STRATEGY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 TAKEOVER_FORM = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
@@ -130,7 +131,7 @@ class SearchConfig:
     n_workflows: int = _setting(20, "Evaluations of workflows.", BUDGET)
     replicates: int = _setting(2, "Trainings per evaluation.", BUDGET)
     strategy: str = _setting(
-        "gp-ucb", "How to choose workflows: gp-ucb, random, round-robin or exhaustive.", choices=STRATEGIES
+        "gp-ucb", "gp-ucb, random, round-robin, exhaustive, or your own: package.module:Class.", choices=STRATEGIES
     )
     gp_beta: float = _setting(2.0, "Weight of the standard deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "Initial evaluations, designed to separate the effects of pairs.")
@@ -173,7 +174,13 @@ def check_search_config(config: SearchConfig) -> None:
         raise UserError("a search has no teacher: leave out --imitate-updates.")
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
-    check_choice("strategy", config.strategy, STRATEGIES)
+    check_strategy(config.strategy)
+
+
+def check_strategy(strategy: str) -> None:
+    """Rejects what is neither the name of a strategy nor that of a user's own class, which is not imported here."""
+    if not OWN_STRATEGY.fullmatch(strategy):
+        check_choice("strategy", strategy, (*STRATEGIES, "your own as package.module:Class"))
 
 
 def check_config(config: TrainConfig) -> None:

@@ -19,10 +19,13 @@ from workflow_rl.envs.blue import (
     REMEMBERED,
     Cell,
     Defender,
+    OwnPolicy,
     Policy,
     Progress,
+    begin_games,
     cell_of,
     check_episodes,
+    most_at_once,
     table_of,
     view_of,
 )
@@ -66,13 +69,15 @@ def episode_returns(
     seeds = np.random.SeedSequence([seed, number]).generate_state(n_episodes, np.uint64)
     own = [seed, number, 1]
     returns = np.empty((n_episodes, len(lengths)))
-    size = min(n_episodes, BATCH if backend.name == "native" else backend.jobs)
-    act = _with_one_generator(policy, own) if backend.name == "native" else _with_generator_each(policy, own)
+    size = most_at_once(policy, min(n_episodes, BATCH if backend.name == "native" else backend.jobs))
+    together = backend.name == "native" or isinstance(policy, OwnPolicy)
+    act = _with_one_generator(policy, own) if together else _with_generator_each(policy, own)
     plain = make_envs(backend, size, network=games.network, red_agent=red_agent, edition=games.edition, max_steps=None)
     with closing(with_view(plain, view_of(policy))) as envs:
         for start in range(0, n_episodes, size):
             rows = np.arange(start, start + size) % n_episodes  # the last batch is padded with the first games
             kept = min(size, n_episodes - start)
+            begin_games(policy)
             returns[rows[:kept]] = _play(envs, act, rows, seeds[rows], games.takeover, lengths)[:kept]
             progress(kept)
     return returns

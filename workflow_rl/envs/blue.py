@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.engine.network import Network
+from workflow_rl.engine.observe import unpacked
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json
@@ -75,3 +78,50 @@ def view_of(policy: Policy) -> View:
     """The view that the policy needs."""
     view: View = getattr(policy, "view", PLAIN)
     return view
+
+
+@dataclass(frozen=True)
+class OwnPolicy:
+    """A user's function from an observation, as the environments give it, to an action.
+
+    Without ``batch`` it plays one game after the other, so it may remember what it saw; before each game its method
+    ``reset()`` is called, if it has one. With ``batch`` it maps observations (n, n_bits) to actions (n,); row i is the
+    same game in every call until the next ``reset()``.
+    """
+
+    function: Callable[[np.ndarray], Any]
+    network: Network
+    batch: bool = False
+
+    def begin(self) -> None:
+        """Tells the function that new games begin."""
+        reset = getattr(self.function, "reset", None)
+        if callable(reset):
+            reset()
+
+    def __call__(self, packed: np.ndarray, _: np.random.Generator) -> np.ndarray:
+        """Actions for packed observations (n, n_words); the function has its own chance."""
+        seen, n_actions = unpacked(packed, self.network.n_bits).astype(np.float32), self.network.n_actions
+        answer = self.function(seen if self.batch else seen[0])
+        wanted = f"{len(seen)} whole numbers, shape ({len(seen)},)," if self.batch else "one whole number"
+        try:
+            actions = np.asarray(answer)
+        except (TypeError, ValueError):  # rows of different lengths
+            actions = np.asarray(answer, dtype=object)
+        fits = actions.shape == (len(seen),) if self.batch else actions.size == 1
+        if not fits or actions.dtype.kind not in "iu" or not ((actions >= 0) & (actions < n_actions)).all():
+            shown = f"an array of shape {actions.shape}" if actions.size > 1 else " ".join(repr(answer).split())
+            hint = "" if self.batch or fits else "; of a function of many observations say batch=True"
+            raise UserError(f"the policy must return {wanted} from 0 to {n_actions - 1}, not {shown}{hint}.")
+        return actions.reshape(len(seen)).astype(np.int64)
+
+
+def most_at_once(policy: Policy, most: int) -> int:
+    """How many games the policy can play at once, at most ``most``."""
+    return 1 if isinstance(policy, OwnPolicy) and not policy.batch else most
+
+
+def begin_games(policy: Policy) -> None:
+    """Tells a policy that new games begin, if it wants to know."""
+    if isinstance(policy, OwnPolicy):
+        policy.begin()

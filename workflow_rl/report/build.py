@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workflow_rl.config import chain, config_to_json, opponent_words
+from workflow_rl.config import SearchConfig, chain, config_to_json, opponent_words
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.networks.copies import chosen_network
+from workflow_rl.engine.networks.copies import chosen_network, network_option
 from workflow_rl.errors import UserError
-from workflow_rl.report.answer import (
-    FINALIST_COLUMNS,
-    OBEDIENCE_COLUMNS,
-    finalist_rows,
-    obedience_cells,
-)
+from workflow_rl.report.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
 from workflow_rl.report.compare import comparison
 from workflow_rl.report.figures import figures, write_figures
-from workflow_rl.report.page import arrows, render, with_error
+from workflow_rl.report.page.priorities import order_picture
+from workflow_rl.report.page.render import intervals, render, with_error
 from workflow_rl.report.run_data import report_data
 from workflow_rl.report.run_types import RunData
 from workflow_rl.report.story import SEED, Episodes, Story
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
-from workflow_rl.search.verdict import verdict
+from workflow_rl.search.verdict import Source, Verdict, verdict
 from workflow_rl.training.compliance import NOTHING, Obedience
 from workflow_rl.training.events import WorkflowResult
 
@@ -57,7 +54,7 @@ def write_report(
         target = target or paths[0].absolute().parent / "comparison.html"
         _check_target(target)
         every = [report_data(path, chosen_network(path, network)) for path in paths]
-        found = {data.run: next(filter(str.strip, answer(data))) for data in every}
+        found = {data.run: answer(data).known[0] for data in every}
         return {"report": _write(target, comparison(paths, every, found)), "runs": [str(path) for path in paths]}
     (path,) = paths
     read_about(path)  # a run at all?
@@ -112,10 +109,12 @@ def _play(policy: Path, network: Network) -> Games:
     return Games(EPISODES, table, stories)
 
 
-def run_page(data: RunData, games: Games, answer: Sequence[str]) -> str:
-    """The page of one run; ``answer`` is what the run found, in words."""
-    what = "Search for the best workflow" if data.kind == "search" else "Training"
+def run_page(data: RunData, games: Games, answer: Verdict) -> str:
+    """The page of one run; ``answer`` is what the run found."""
+    what = "Search for the best workflow" if data.kind == SEARCH else "Training"
     opponent = opponent_words(data.train.red_agent, data.train.takeover)
+    is_known = answer.priorities or answer.equal_orders
+    rows, pairs = data.ranking, data.pair_weights
     return render(
         "run.html",
         data.network,
@@ -124,8 +123,12 @@ def run_page(data: RunData, games: Games, answer: Sequence[str]) -> str:
         title=f"{what} against {opponent}, {data.train.edition} edition{data.where}",
         data=data,
         games=games,
-        answer=[line for line in answer if line.strip()] or ["Nothing has been evaluated yet."],
-        priorities=arrows(data.pair_weights, data.best, len(data.evaluations)),
+        answer=answer,
+        order=order_picture(data.unit_types, answer.priorities) if is_known else None,
+        ranking_scale=intervals(
+            [one.mean_return for one in rows], [data.quantile * one.standard_error for one in rows]
+        ),
+        pair_scale=intervals([pair.effect for pair in pairs], [pair.interval for pair in pairs], with_zero=True),
         finalists=finalist_rows(data.finalists),
         finalist_columns=FINALIST_COLUMNS,
         evaluation=_evaluation(games.evaluation) if games.evaluation else [],
@@ -165,33 +168,34 @@ def best_policy(path: Path, data: RunData) -> Path | None:
     return max(there)[1] if there else None
 
 
-def answer(data: RunData) -> list[str]:
-    """What the run found, in words."""
-    if data.kind == SEARCH:
-        return _answer_of_search(data)
+def answer(data: RunData) -> Verdict:
+    """What the run found."""
+    if not isinstance(data.config, SearchConfig):
+        return Verdict((_answer_of_training(data),), (), (), (), 0, "")
+    if not data.ranking and data.problem:
+        return Verdict(("No evaluation of this run can be read.",), (), (), (), 0, "")
+    source = Source(data.run, data.config, network_option(data.network, data.run), data.state == "finished")
+    found = verdict(data, len(data.evaluations), source)
+    here = f"workflow-rl report {shlex.quote(data.run)}"
+    return replace(found, next_steps=tuple(step for step in found.next_steps if step.command != here))
+
+
+def _answer_of_training(data: RunData) -> str:
     result = data.trainings[0].result
     if data.state == "damaged":
-        return ["Its result cannot be read."]
+        return "Its result cannot be read."
     if result is None:
-        return [f"{len(data.trainings[0].updates)} updates have been made; there is no result yet."]
+        return f"{len(data.trainings[0].updates)} updates have been made; there is no result yet."
     figure = f"return {result.mean_return:.2f} ± {result.standard_error:.2f} on fresh episodes"
     if not data.trainings[0].judged:
-        return [f"A general defender: {figure}, after {result.updates} updates."]
-    verdict = "follows" if result.followed else "does NOT follow"
+        return f"A general defender: {figure}, after {result.updates} updates."
+    conduct = "follows" if result.followed else "does NOT follow"
     order = "every workflow" if data.train.universal else f"the order {chain(result.workflow)}"
     worst = f"; of the worst one {_worst(result)}" if data.train.universal else ""
-    return [f"The defender {verdict} {order}: {Obedience.read(vars(result)).words()}{worst}; {figure}."]
+    return f"The defender {conduct} {order}: {Obedience.read(vars(result)).words()}{worst}; {figure}."
 
 
 def _worst(result: WorkflowResult) -> str:
     """By what a universal policy is judged, in words."""
     found = {"compliance": result.worst_compliance, "kept": result.worst_kept}
     return ", ".join(f"{name} {value:.3f}" for name, value in found.items() if is_number(value)) or NOTHING
-
-
-def _answer_of_search(data: RunData) -> list[str]:
-    if not data.ranking:
-        found = "No evaluation of this run can be read" if data.problem else "No workflow has been evaluated yet"
-        return [f"{found}."]
-    shown = verdict(data, len(data.evaluations))
-    return [*shown.known, *shown.sure]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_rl.config import opponent_words
-from workflow_rl.report.drawing import PALETTE, Figure, Series
 from workflow_rl.report.listing import compare_runs
-from workflow_rl.report.page import render
+from workflow_rl.report.page.render import intervals, render
 from workflow_rl.report.run_types import RunData
 from workflow_rl.search.findings import FinalistRow
 
@@ -34,13 +33,14 @@ class ComparedRow:
 def comparison(paths: list[Path], runs: list[RunData], answers: dict[str, str]) -> str:
     """The page of some runs; ``answers`` are what each run found, in words."""
     rows = [row_of(data) for data in runs]
-    drawn = {"compared": compared(rows)} if any(row.mean_return is not None for row in rows) else {}
+    known = [(row.mean_return, row.interval) if row.mean_return is not None else (math.nan, 0.0) for row in rows]
     differ = compare_runs(paths).settings_that_differ
     return render(
         "comparison.html",
         runs[0].network,
-        drawn,
+        {},
         rows=rows,
+        return_scale=intervals([value for value, _ in known], [half for _, half in known]),
         answers=answers,
         differ=differ,
         paths=list(map(str, paths)),
@@ -60,21 +60,3 @@ def row_of(data: RunData) -> ComparedRow:
         error = math.hypot(best.standard_error, data.level_error or 0.0)  # the level is not common to other runs
         interval = data.quantile * error
     return ComparedRow(*about, best.workflow, best.mean_return, error, interval, best.compliance)
-
-
-def compared(rows: list[ComparedRow]) -> Figure:
-    """Returns of the runs with intervals."""
-    known = [row for row in rows if row.mean_return is not None][::-1]
-    names = [row.run for row in known]
-    series = Series(
-        "", [row.mean_return for row in known], names, [PALETTE[i % len(PALETTE)] for i in range(len(known))],
-        errors=[row.interval for row in known], hover="%{y}<br>%{x:.2f}",
-    )  # fmt: skip
-    return Figure(
-        "Return of each run with its 95 % interval: of a search by the replicates of its best finalist, or with the "
-        "error of its level; of one training the error of its evaluation alone.",
-        [series],
-        x_label="return, 95 % interval",
-        categories=list(dict.fromkeys(names)),
-        height=130 + 40 * len(known),
-    )

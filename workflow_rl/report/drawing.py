@@ -1,4 +1,7 @@
-"""What a figure is, and how it is drawn: by plotly on the page, by matplotlib in a paper (extra: figures)."""
+"""What a figure is, and how it is drawn: by plotly on the page, by matplotlib in a paper (extra: figures).
+
+A figure with categories is drawn on paper only: on the page the rows of a table show the same.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,11 @@ from workflow_rl.runs import Json
 BLUE, ORANGE, GREEN, PINK, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
 GREY = "#8a929c"
+INKS = {  # their names in report.css, which has shades of them for light and for dark paper
+    BLUE: "--blue", ORANGE: "--red", GREEN: "--green", PINK: "--pink", AMBER: "--amber", SKY: "--sky", GREY: "--faint",
+}  # fmt: skip
 MARKERS = {"circle": "o", "x": "x", "triangle-up-open": "^", "line-ew-open": "_"}  # plotly's and matplotlib's names
-WIDTHS = {"line": 0.7, "steps": 1.5}  # on paper, in points
+WIDTHS = {"line": 1.0, "steps": 1.5}  # on paper, in points
 
 
 @dataclass(frozen=True)
@@ -26,13 +32,13 @@ class Series:
     x: Sequence[Any]
     y: Sequence[Any]
     colour: str | Sequence[str] = BLUE
-    kind: Literal["points", "bars", "line", "steps", "grid"] = "points"
+    kind: Literal["points", "bars", "line", "steps"] = "points"
     symbol: str = "circle"  # plotly's name of it
     size: int = 9
     errors: Sequence[float] | None = None  # along x if the figure has categories, else along y
-    scale: Sequence[Any] = ()  # numbers shown by a colour scale instead of ``colour``; of a grid its rows
-    texts: Sequence[Any] = ()  # one per mark
-    written: bool = False  # texts stand beside their marks, not only under the pointer
+    band: Sequence[tuple[float, float]] = ()  # lowest and highest value at each point of a line
+    scale: Sequence[float] = ()  # numbers shown by a colour scale instead of ``colour``
+    texts: Sequence[str] = ()  # one per mark, under the pointer
     hover: str = ""  # plotly's template of the words under the pointer
     extra: Sequence[Sequence[Any]] = ()  # further values for ``hover``
 
@@ -58,21 +64,13 @@ class Figure:
 
 
 def to_plotly(figure: Figure) -> Json:
-    """A figure as plotly's plain dictionary of data and layout; the library is not needed to make it."""
-    names = [series.name for series in figure.series]
-    data = [
-        _trace(series, bool(figure.categories), names.index(series.name) == number)
-        for number, series in enumerate(figure.series)
-    ]
+    """A figure without categories as plotly's plain dictionary of data and layout; the library is not needed for it."""
+    data = [trace for series in figure.series for trace in _traces(series)]
     x: Json = {"title": {"text": figure.x_label}}
     y: Json = {"title": {"text": figure.y_label}}
-    if 0 < figure.steps <= 25:
+    if 0 < figure.steps <= 10:
         x["dtick"] = 1
-    if figure.categories:
-        y |= {"categoryorder": "array", "categoryarray": figure.categories, "tickfont": {"size": 10}}
-    elif any(series.kind == "grid" for series in figure.series):
-        y["autorange"] = "reversed"
-    elif not figure.x_label:  # places without units
+    if not figure.x_label:  # places without units
         x = {"showticklabels": False, "zeroline": False, "showgrid": False}
         y = x | {"scaleanchor": "x"}
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
@@ -80,34 +78,34 @@ def to_plotly(figure: Figure) -> Json:
     return {"data": data, "layout": layout}
 
 
-def _trace(series: Series, has_categories: bool, first: bool) -> Json:
-    """A series as a trace; ``first``: of those with its name."""
-    trace: Json = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y}
-    if series.errors is not None:
-        bars = {"type": "data", "array": series.errors, "thickness": 1.5}
-        trace["error_x" if has_categories else "error_y"] = bars
+def _traces(series: Series) -> list[Json]:
+    """A series as a trace, after its band if it has one."""
+    trace: Json = {"type": "scatter", "name": series.name, "x": series.x, "y": series.y, "legendgroup": series.name}
     trace |= {"text": series.texts} if series.texts else {}
     trace |= {"customdata": series.extra} if series.extra else {}
     trace |= {"hovertemplate": f"{series.hover}<extra></extra>"} if series.hover else {}
-    colours = {"colorscale": "Cividis", "colorbar": {"thickness": 12}}
-    if series.kind == "grid":
-        return trace | colours | {"type": "heatmap", "z": series.scale, "reversescale": True, "texttemplate": "%{text}"}
-    if series.kind == "bars":
-        return trace | {"type": "bar", "orientation": "h", "marker": {"color": series.colour}}
+    if series.errors is not None:
+        trace["error_y"] = {"type": "data", "array": series.errors, "thickness": 1.5, "color": series.colour}
     if series.kind in ("line", "steps"):
-        steps = series.kind == "steps"
-        line = {"color": series.colour, "width": 1.5, "shape": "hv" if steps else "linear"}
-        mode = "lines" if steps or len(series.x) > 100 else "lines+markers"
-        group = {"legendgroup": series.name, "showlegend": first}
-        return trace | group | {"mode": mode, "line": line, "marker": {"size": 4}}
+        line = {"color": series.colour, "width": 2, "shape": "hv" if series.kind == "steps" else "linear"}
+        return [*_band(series), trace | {"mode": "lines", "line": line}]
     marker: Json = {"color": series.colour, "symbol": series.symbol, "size": series.size}
     if series.scale:
-        marker |= colours | {"color": series.scale}
-        marker["colorbar"] = {"title": {"text": "expected<br>return"}, "thickness": 12}
-    if series.written:
-        marker["line"] = {"width": 2.5}
-        return trace | {"mode": "markers+text", "textposition": "top center", "hoverinfo": "skip", "marker": marker}
-    return trace | {"mode": "markers", "marker": marker}
+        bar = {"title": {"text": "expected return"}, "orientation": "h", "y": 0, "yanchor": "top", "thickness": 12}
+        marker |= {"color": series.scale, "colorscale": [[0, ORANGE], [1, BLUE]], "colorbar": bar}
+    if "open" in series.symbol:
+        marker["line"] = {"width": 2, "color": series.colour}
+    return [trace | {"mode": "markers", "marker": marker}]
+
+
+def _band(series: Series) -> list[Json]:
+    """The range around a line as a closed area."""
+    if not series.band:
+        return []
+    low, high = zip(*series.band, strict=True)
+    area = {"x": [*series.x, *reversed(series.x)], "y": [*high, *reversed(low)]}
+    look = {"fill": "toself", "fillcolor": series.colour, "opacity": 0.25, "mode": "none", "hoverinfo": "skip"}
+    return [{"type": "scatter", "legendgroup": series.name, "showlegend": False} | area | look]
 
 
 def to_paper(panels: Sequence[Figure], kind: str) -> bytes:
@@ -147,6 +145,8 @@ def _draw_panel(axes: Any, figure: Figure) -> None:
         elif one.kind == "points":
             axes.errorbar(one.x, y, fmt=MARKERS[one.symbol], mfc="none" if "open" in one.symbol else None, **style)
         else:
+            if one.band:
+                axes.fill_between(one.x, *zip(*one.band, strict=True), color=one.colour, alpha=0.25, linewidth=0)
             drawn = "steps-post" if one.kind == "steps" else "default"
             axes.plot(one.x, y, drawstyle=drawn, linewidth=WIDTHS[one.kind], **style)
     if figure.categories:

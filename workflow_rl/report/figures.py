@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from workflow_rl.errors import UserError
 from workflow_rl.report.drawing import BLUE, GREEN, GREY, ORANGE, PALETTE, Figure, Series, to_paper
 from workflow_rl.report.run_types import CURVES, RunData, TrainingData
 from workflow_rl.runs import write_atomically
+from workflow_rl.search.finalists import LENGTHS
 from workflow_rl.training.compliance import Obedience
 
+RANGE = "the mean and the range of all trainings of a colour."
 Table = Sequence[Mapping[str, Any]]
 
 
@@ -27,12 +30,11 @@ def figures(data: RunData) -> dict[str, Figure]:
         found |= {"ranking": _ranking(data), "pairs": _pairs(data), "progress": _progress(data), "map": _map(data)}
     for curve in CURVES:
         if any(value is not None for one in data.trainings for value in one.curves[curve]):
-            what = "Entropy of the policy." if curve == "entropy" else f"{curve.capitalize()} of the training batches."
-            found[f"curve-{curve}"] = _curves(what, data.trainings, curve)
+            what = "Entropy of the policy" if curve == "entropy" else f"{curve.capitalize()} of the training batches"
+            found[f"curve-{curve}"] = _curves(f"{what}: {RANGE}", data.trainings, curve, _groups(data), "curves")
     if data.finalists:
-        found["finals"] = _curves("Return of the training batches of the finalists.", data.finals, "return", "")
-    if np.any(data.violations.counts):
-        found["violations"] = _violations(data)
+        finals = [one for one in data.finals if one.name.endswith(f"-{max(LENGTHS)}")]
+        found["finals"] = _curves(f"Return of the finalists' longer trainings: {RANGE}", finals, "return")
     return found
 
 
@@ -47,9 +49,6 @@ def _ranking(data: RunData) -> Figure:
                 Series(
                     name, [row.mean_return for row in own], [row.workflow for row in own], colour, symbol=symbol,
                     errors=[data.quantile * row.standard_error for row in own],
-                    extra=[[row.compliance, row.kept, row.visits, row.observed_return] for row in own],
-                    hover="%{y}<br>return %{x:.2f}<br>compliance %{customdata[0]:.3f}, kept %{customdata[1]:.3f}"
-                    "<br>visits %{customdata[2]}, observed %{customdata[3]:.2f}",
                 )
             )  # fmt: skip
     return Figure(
@@ -57,7 +56,6 @@ def _ranking(data: RunData) -> Figure:
         series,
         x_label="return, 95 % interval within this run",
         categories=[row.workflow for row in rows],
-        height=140 + 22 * len(rows),
         file="ranking",
         inches=0.9 + 0.2 * len(rows),
     )
@@ -70,15 +68,12 @@ def _pairs(data: RunData) -> Figure:
     series = Series(
         "", [row.effect for row in rows], names, [BLUE if row.matters else GREY for row in rows], "bars",
         errors=[row.interval for row in rows],
-        extra=[["matters" if row.matters else "not clear", row.weight] for row in rows],
-        hover="%{y}<br>%{x:+.2f} return, %{customdata[0]}<br>weight %{customdata[1]:.3f}",
     )  # fmt: skip
     return Figure(
         "Effect on the return of repairing the first unit type before the second; grey: not clearly above zero.",
         [series],
         x_label="effect on the return, 95 % interval",
         categories=names,
-        height=130 + 28 * len(rows),
         file="pairs",
         inches=0.9 + 0.25 * len(rows),
     )
@@ -141,39 +136,44 @@ def _map(data: RunData) -> Figure:
         hover="%{text}<br>expected %{customdata[0]:.2f} ± %{customdata[1]:.2f}",
     )  # fmt: skip
     seen = Series(
-        "evaluated", [at[name][0] for name in visits], [at[name][1] for name in visits], ORANGE, symbol="circle-open",
-        size=17, texts=[",".join(map(str, numbers)) for numbers in visits.values()], written=True,
+        "evaluated", [at[name][0] for name in visits], [at[name][1] for name in visits], GREY, symbol="circle-open",
+        size=17, texts=[f"evaluation {', '.join(map(str, numbers))}" for numbers in visits.values()], hover="%{text}",
     )  # fmt: skip
     return Figure(
         f"{'All' if data.all_predicted else 'The evaluated'} workflows; those that disagree on few pairs are close "
         "together, and the expected return grows to the right. Some share a place.",
-        [every, seen],
+        [seen, every],
         height=520,
     )
 
 
-def _curves(caption: str, trainings: Sequence[TrainingData], curve: str, file: str = "curves") -> Figure:
-    """One measure of trainings over their updates; trainings of a workflow share a colour."""
-    names = list(dict.fromkeys(one.workflow or "no workflow" for one in trainings))
-    series = []
+def _groups(data: RunData) -> dict[str, str]:
+    """The group of each ranked workflow by its place; none for a training."""
+    where = {row.workflow: "as good as the best" if row.equal_to_best else "clearly behind" for row in data.ranking}
+    return where | {row.workflow: "not followed" for row in data.ranking if not row.follows}
+
+
+def _curves(
+    caption: str, trainings: Sequence[TrainingData], curve: str, groups: Mapping[str, str] | None = None, file: str = ""
+) -> Figure:
+    """One measure of trainings over their updates: mean and range of each group, by default of each workflow."""
+    found: dict[str, dict[int, list[float]]] = {name: {} for name in dict.fromkeys((groups or {}).values())}
     for one in trainings:
         name = one.workflow or "no workflow"
-        colour = PALETTE[names.index(name) % len(PALETTE)]
-        hover = f"{name}<br>{one.name}, update %{{x}}: %{{y:.3f}}"
-        series.append(Series(name, one.updates, one.curves[curve], colour, "line", hover=hover))
+        own = found.setdefault(groups.get(name, "not ranked") if groups else name, {})
+        for update, value in zip(one.updates, one.curves[curve], strict=True):
+            if value is not None:
+                own.setdefault(update, []).append(value)
+    series = []
+    for colour, (name, values) in zip(cycle(PALETTE), found.items(), strict=False):
+        x = sorted(values)
+        band = [(min(values[update]), max(values[update])) for update in x]
+        means = [float(np.mean(values[update])) for update in x]
+        hover = f"{name}<br>update %{{x}}: %{{y:.3f}}"
+        is_range = any(low < high for low, high in band)
+        series.append(Series(name, x, means, colour, "line", band=band if is_range else (), hover=hover))
     longest = max(len(one.updates) for one in trainings)
     return Figure(caption, series, "update", curve, steps=longest, height=380, file=file, inches=2.0)
-
-
-def _violations(data: RunData) -> Figure:
-    """How often one unit type was repaired while another was due."""
-    types, counts = data.violations.unit_types, data.violations.counts
-    series = Series(
-        "", types, types, kind="grid", scale=counts, hover="%{y} repaired, %{x} was due: %{z}",
-        texts=[[str(count) if count else "" for count in row] for row in counts],
-    )  # fmt: skip
-    caption = "Repairs in training batches that were not due: rows were repaired, columns were due."
-    return Figure(caption, [series], "was due", "was repaired")
 
 
 def write_figures(data: RunData, folder: Path) -> list[str]:

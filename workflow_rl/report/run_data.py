@@ -132,7 +132,7 @@ def _evaluations(
         if len(own) == replicates and len(workflows) == 1:
             (workflow,) = workflows
             order = Workflow.parse(workflow, network).order
-            suggestion = Suggestion(order, None, None, None, "unknown: its line is damaged")
+            suggestion = Suggestion(order, "unknown: its line is damaged")
             if index in suggestions and suggestions[index].order == suggestion.order:
                 suggestion = suggestions[index]
             evaluations.append(WorkflowEvaluation(index, suggestion, visits[workflow], own))

@@ -48,12 +48,32 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class ViolatedPair:
+    """How often one unit type was repaired while another was due."""
+
+    repaired: str
+    due: str
+    times: int
+
+
+@dataclass(frozen=True)
 class Violations:
     """Counts of repairs that were not due; rows are the repaired unit types, columns those that were due."""
 
     unit_types: list[str]
     counts: list[list[int]]
     judged: bool
+
+    @property
+    def counted(self) -> list[ViolatedPair]:
+        """The pairs with violations, the most frequent first."""
+        pairs = [
+            ViolatedPair(repaired, due, times)
+            for repaired, row in zip(self.unit_types, self.counts, strict=True)
+            for due, times in zip(self.unit_types, row, strict=True)
+            if times
+        ]
+        return sorted(pairs, key=lambda pair: -pair.times)
 
 
 @dataclass(frozen=True)

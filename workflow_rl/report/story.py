@@ -203,12 +203,12 @@ class Episodes:
         return [Frame(step=0, blue=blue, red=red, service_down=bool(down), **vars(hosts_of(self.network, state)))]
 
     def choose(self) -> list[Story]:
-        """The median, the best and the worst episode by return, and the first one with a violation, if there is one."""
+        """The first episode with a violation, if there is one, and the worst, the median and the best by return."""
         ranked = np.argsort(self.returns.round(1), kind="stable")  # rewards are tenths: rounding decides no tie
-        chosen = {"median": ranked[len(ranked) // 2], "best": ranked[-1], "worst": ranked[0]}
+        chosen = {"worst": ranked[0], "median": ranked[len(ranked) // 2], "best": ranked[-1]}
         stories = [self.tell(int(episode), why) for why, episode in chosen.items()]
         first = self.first_violation()
-        return stories + ([self.tell(first, "first violation")] if first is not None else [])
+        return ([self.tell(first, "first violation")] if first is not None else []) + stories
 
     def first_violation(self) -> int | None:
         """The first episode in which the workflow is violated; None if there is none."""

@@ -56,7 +56,7 @@ class WorkflowEvaluation:
         mean, sigma, bound = predicted = [event[name] for name in PREDICTED]
         if not (all(map(is_number, predicted)) or predicted == [None] * 3) or not isinstance(event["index"], int):
             raise ValueError("the number or the prediction of a suggestion is damaged")
-        suggestion = Suggestion(Workflow.parse(event["workflow"], network).order, mean, sigma, bound, event["reason"])
+        suggestion = Suggestion(Workflow.parse(event["workflow"], network).order, event["reason"], mean, sigma, bound)
         return cls(event["index"], suggestion, event["visit"])
 
     @property

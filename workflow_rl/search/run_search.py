@@ -19,6 +19,7 @@ from workflow_rl.search.executor import Executor, Say
 from workflow_rl.search.finalists import LENGTHS
 from workflow_rl.search.findings import SearchResult
 from workflow_rl.search.outcome import training_config
+from workflow_rl.search.strategies import make_search
 from workflow_rl.search.worker_pool import WorkerPool
 from workflow_rl.search.workflow_search import WorkflowSearch
 from workflow_rl.training.train_task import check_task
@@ -127,8 +128,9 @@ def _closing(trainers: Executor | int) -> Iterator[None]:
 
 
 def _check(config: SearchConfig, network: Network) -> None:
-    """Refuses impossible settings."""
+    """Refuses impossible settings, and a strategy that cannot start."""
     check_task(training_config(config, ",".join(network.unit_types), 0, 0), network)
+    make_search(config.strategy, network.unit_types, config.train.seed)
 
 
 def _check_room(trainers: Executor | int) -> None:

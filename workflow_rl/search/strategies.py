@@ -10,26 +10,28 @@ better.
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import os
+import sys
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import permutations
+from functools import lru_cache
 
 import numpy as np
-import torch
 
-from workflow_rl.config import STRATEGIES
+from workflow_rl.config import check_strategy
 from workflow_rl.errors import UserError
-from workflow_rl.search.climb import Value, best_of, climb
 from workflow_rl.search.gp import Order, OrderGP, features
+from workflow_rl.search.orders import Value, all_orders, best_of, climb, nth_order, unpredictability
 
 MOST_EXHAUSTIVE = 8  # items up to which all orders are compared; 40,320
 MOST_AT_ONCE = 7  # items up to which several are chosen among all orders; 5,040
 MOST_ITEMS = 12
 POOL = 2048  # orders among which several are chosen at once, beyond that
-DESIGN_RIDGE = 0.1
 DESIGN = "design: tells the effects of pairs apart"
 
 
@@ -44,17 +46,17 @@ class Observation:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An order to evaluate, the model's prediction if the strategy has a model, and the reason for the choice."""
+    """An order to evaluate, the reason for the choice, and the model's prediction if the strategy has a model."""
 
     order: Order
-    mean: float | None
-    sigma: float | None
-    bound: float | None
-    reason: str
+    reason: str = ""
+    mean: float | None = None
+    sigma: float | None = None
+    bound: float | None = None
 
 
 class OrderSearch(ABC):
-    """Ask and tell.
+    """Ask and tell: the base of all strategies, also of users' own, which define :meth:`propose`.
 
     Args:
         items: the items to be ordered.
@@ -86,7 +88,7 @@ class OrderSearch(ABC):
         waiting = [tuple(order) for order in pending]
         suggestions: list[Suggestion] = []
         for _ in range(k):
-            suggestion = self._next(waiting)
+            suggestion = self.propose(waiting)
             if suggestion is None:
                 break
             suggestions.append(suggestion)
@@ -94,15 +96,19 @@ class OrderSearch(ABC):
         return suggestions
 
     @abstractmethod
-    def _next(self, pending: list[Order]) -> Suggestion | None:
-        """One order."""
+    def propose(self, pending: list[Order]) -> Suggestion | None:
+        """One order to evaluate while the pending ones are evaluated; None: there are no more.
+
+        It must follow from the items, the seed, the observations and the pending orders, or a resumed run would differ.
+        """
 
     @property
     def seen(self) -> list[Order]:
         """The observed orders."""
         return [observation.order for observation in self.observations]
 
-    def _rng(self, pending: list[Order]) -> np.random.Generator:
+    def rng(self, pending: list[Order]) -> np.random.Generator:
+        """A generator for the next suggestion."""
         return np.random.default_rng([self.seed, len(self.observations) + len(pending)])
 
     def model(self) -> OrderGP:
@@ -162,11 +168,11 @@ class GPUCBSearch(OrderSearch):
         candidates, suggestions = model.over(x, k), list[Suggestion]()
         for _ in range(k):
             bounds = candidates.mean + self.beta * candidates.sigma
-            number = best_of(bounds, self._rng(pending))
+            number = best_of(bounds, self.rng(pending))
             mean, sigma, bound = (float(array[number]) for array in (candidates.mean, candidates.sigma, bounds))
             order = orders[number]
             reason = self._reason(order, mean, seen, pending)
-            suggestions.append(Suggestion(order, mean, sigma, bound, reason) if seen else _plain(order, reason))
+            suggestions.append(Suggestion(order, reason, mean, sigma, bound) if seen else Suggestion(order, reason))
             candidates.choose(number)
             pending = [*pending, order]
         return suggestions
@@ -183,21 +189,22 @@ class GPUCBSearch(OrderSearch):
             found.update(zip(some, bounds.tolist(), strict=True))
             return bounds
 
-        climb(value, self.items, self._rng(pending), sorted({*self.seen}))
+        climb(value, self.items, self.rng(pending), sorted({*self.seen}))
         return sorted(found, key=lambda order: (-found[order], order))[:POOL]
 
-    def _next(self, pending: list[Order]) -> Suggestion:
-        model, rng, seen = self.model().with_pending(pending), self._rng(pending), self.seen
+    def propose(self, pending: list[Order]) -> Suggestion:
+        """The order of highest bound, or of the design at first."""
+        model, rng, seen = self.model().with_pending(pending), self.rng(pending), self.seen
         design = len(seen) + len(pending) < self.n_initial
         if design:
             order = self._highest(lambda some: unpredictability(some, sorted(seen + pending), self.items), rng, [])
         else:
             order = self._highest(lambda some: model.upper_bound(some, self.beta), rng, sorted({*seen}))
         if not seen:
-            return _plain(order, DESIGN if design else "first: nothing is known yet")
+            return Suggestion(order, DESIGN if design else "first: nothing is known yet")
         mean, sigma = (float(array[0]) for array in model.predict([order]))
         reason = DESIGN if design else self._reason(order, mean, seen, pending)
-        return Suggestion(order, mean, sigma, mean + self.beta * sigma, reason)
+        return Suggestion(order, reason, mean, sigma, mean + self.beta * sigma)
 
     def _highest(self, value: Value, rng: np.random.Generator, starts: list[Order]) -> Order:
         """The order of highest value among all, or the best that climbing finds."""
@@ -218,85 +225,118 @@ class GPUCBSearch(OrderSearch):
 class RandomSearch(OrderSearch):
     """A random order each time, independent of all others."""
 
-    def _next(self, pending: list[Order]) -> Suggestion:
-        return _plain(tuple(self.items[i] for i in self._rng(pending).permutation(len(self.items))), "random")
+    def propose(self, pending: list[Order]) -> Suggestion:
+        """A random order."""
+        return Suggestion(tuple(self.items[i] for i in self.rng(pending).permutation(len(self.items))), "random")
 
 
 class RoundRobinSearch(OrderSearch):
     """All orders in a sequence that the seed decides, over and over."""
 
-    def _next(self, pending: list[Order]) -> Suggestion:
+    def propose(self, pending: list[Order]) -> Suggestion:
+        """The next order of the sequence."""
         total = math.factorial(len(self.items))
         rng = np.random.default_rng([self.seed])
         step = int(rng.integers(total))
         while math.gcd(step, total) != 1:  # then number -> start + step * number visits each order once
             step += 1
         number = int(rng.integers(total)) + step * (len(self.observations) + len(pending))
-        return _plain(nth_order(self.items, number % total), "round-robin")
+        return Suggestion(nth_order(self.items, number % total), "round-robin")
 
 
 class ExhaustiveSearch(OrderSearch):
     """Every order once, in lexicographic sequence; then there are no more."""
 
-    def _next(self, pending: list[Order]) -> Suggestion | None:
+    def propose(self, pending: list[Order]) -> Suggestion | None:
+        """The next order, as long as there is one."""
         number = len(self.observations) + len(pending)
         more = number < math.factorial(len(self.items))
-        return _plain(nth_order(self.items, number), "exhaustive") if more else None
+        return Suggestion(nth_order(self.items, number), "exhaustive") if more else None
+
+
+class OwnSearch(OrderSearch):
+    """A user's own strategy: every call of it is checked, and its faults become sentences.
+
+    Args:
+        name: ``package.module:Class``, a subclass of :class:`OrderSearch`.
+        items: the items to be ordered.
+        seed: breaks ties.
+    """
+
+    def __init__(self, name: str, items: Sequence[str], seed: int = 0) -> None:
+        super().__init__(items, seed)
+        self.name, kind = name, _imported(name)
+        with self._guarded():
+            self.own = kind(self.items, seed)
+
+    def observe(self, order: Sequence[str], value: float, standard_error: float) -> None:
+        """Tells the outcome of an evaluation."""
+        super().observe(order, value, standard_error)
+        with self._guarded():
+            self.own.observe(order, value, standard_error)
+
+    def propose(self, pending: list[Order]) -> Suggestion | None:
+        """One order of the user's strategy, if it is an order."""
+        with self._guarded():
+            found = self.own.propose(list(pending))
+        if found is None:
+            return None
+        order = getattr(found, "order", found)
+        is_order = isinstance(order, (list, tuple)) and sorted(map(str, order)) == sorted(self.items)
+        if not isinstance(found, Suggestion) or not is_order:
+            raise UserError(f"strategy {self.name} must suggest an order of {', '.join(self.items)}, not {order!r}.")
+        with self._guarded():
+            predicted = [float("nan" if value is None else value) for value in (found.mean, found.sigma, found.bound)]
+        known = predicted if all(map(math.isfinite, predicted)) else []
+        return Suggestion(tuple(map(str, found.order)), str(found.reason), *known)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        with _sentence(f"strategy {self.name} failed"):
+            yield
+
+
+@contextmanager
+def _sentence(what: str) -> Iterator[None]:
+    """Turns an error of users' code into a sentence with the place where it happened."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        said = " ".join([f"{type(error).__name__}:", *str(error).split()]).rstrip(":.")
+        raise UserError(f"{what} ({last.filename}, line {last.lineno}): {said}.") from error
+
+
+def _imported(name: str) -> type[OrderSearch]:
+    """The class ``package.module:Class``, also one in the current directory, as for ``python -m``."""
+    module, _, kind = name.partition(":")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        missing = importlib.util.find_spec(module) is None
+    except ModuleNotFoundError:  # of a parent
+        missing = True
+    if missing:
+        raise UserError(f"strategy {name}: there is no module {module!r} here ({os.getcwd()}) or installed.")
+    with _sentence(f"strategy {name} cannot be imported"):
+        found = getattr(importlib.import_module(module), kind, None)
+    if not isinstance(found, type) or not issubclass(found, OrderSearch):
+        raise UserError(f"strategy {name} must be a subclass of workflow_rl.OrderSearch, not {found!r}.")
+    return found
 
 
 def make_search(
     strategy: str, items: Sequence[str], seed: int = 0, beta: float = 2.0, n_initial: int = 6
 ) -> OrderSearch:
     """The search of that name."""
-    if strategy == "gp-ucb":
-        return GPUCBSearch(items, beta, seed, n_initial)
-    kinds: dict[str, Callable[[Sequence[str], int], OrderSearch]] = {
-        "random": RandomSearch,
-        "round-robin": RoundRobinSearch,
-        "exhaustive": ExhaustiveSearch,
+    kinds: dict[str, Callable[[], OrderSearch]] = {
+        "gp-ucb": lambda: GPUCBSearch(items, beta, seed, n_initial),
+        "random": lambda: RandomSearch(items, seed),
+        "round-robin": lambda: RoundRobinSearch(items, seed),
+        "exhaustive": lambda: ExhaustiveSearch(items, seed),
     }
-    if strategy not in kinds:
-        raise UserError(f"unknown strategy {strategy!r}; allowed: {', '.join(STRATEGIES)}.")
-    return kinds[strategy](items, seed)
-
-
-def nth_order(items: Sequence[str], number: int) -> Order:
-    """Order number ``number`` in lexicographic sequence.
-
-    >>> nth_order("abc", 0), nth_order("abc", 5)
-    (('a', 'b', 'c'), ('c', 'b', 'a'))
-    """
-    left, order = list(items), []
-    for size in range(len(left) - 1, -1, -1):
-        place, number = divmod(number, math.factorial(size))
-        order.append(left.pop(place))
-    return tuple(order)
-
-
-@cache
-def all_orders(items: Order) -> tuple[list[Order], torch.Tensor]:
-    """All orders and their features."""
-    orders = list(permutations(items))
-    return orders, features(orders, items)
-
-
-def unpredictability(orders: Sequence[Order] | torch.Tensor, seen: Sequence[Order], items: Order) -> np.ndarray:
-    """Variance of the value of each order if values were a sum of pair effects with equal prior variances; (n,).
-
-    With c(order) = 1 and +-1 for each pair: c' (ridge I + sum over seen of c c')^-1 c.
-    """
-
-    def codes(x: torch.Tensor) -> np.ndarray:
-        return np.hstack([np.ones((len(x), 1)), 2 * x.numpy() - 1])
-
-    own = codes(orders if isinstance(orders, torch.Tensor) else features(orders, items))
-    before = codes(features(seen, items)) if seen else np.zeros((0, own.shape[1]))
-    inverse = np.linalg.inv(DESIGN_RIDGE * np.eye(own.shape[1]) + before.T @ before)
-    return np.asarray(np.einsum("ij,jk,ik->i", own, inverse, own))
-
-
-def _plain(order: Order, reason: str) -> Suggestion:
-    return Suggestion(order, None, None, None, reason)
+    check_strategy(strategy)
+    return kinds[strategy]() if strategy in kinds else OwnSearch(strategy, items, seed)
 
 
 @lru_cache(maxsize=8)

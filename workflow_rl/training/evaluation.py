@@ -13,6 +13,7 @@ import numpy as np
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig
 from workflow_rl.engine.bait import full_actions
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import as_network
 from workflow_rl.envs.blue import Cell, Defender, Policy, Progress, cell_of, check_episodes, table_of
 from workflow_rl.envs.checks import check_seed, parse_red_agents
 from workflow_rl.envs.cyborg_sim import NATIVE, Backend
@@ -188,6 +189,14 @@ def evaluate_workflow_policy(path: Path, fresh: FreshGames, backend: Backend = N
 def evaluate_policy_file(
     path: Path, workflow: str, fresh: FreshGames, backend: Backend = NATIVE, progress: Progress = lambda _: None
 ) -> Json:
+    """Evaluates the trained policy of a file or run; see :func:`evaluate_trained`."""
+    return evaluate_trained(load_policy(path, fresh.games.network), workflow, fresh, backend, progress)
+
+
+def evaluate_trained(
+    policy: PolicyFile, workflow: str, fresh: FreshGames, backend: Backend = NATIVE,
+    progress: Progress = lambda _: None,
+) -> Json:  # fmt: skip
     """Evaluates a trained policy against each red agent, in the form of :func:`table_of`.
 
     For a conditioned policy, ``obedience`` has the fields of :class:`Obedience` for each red agent.
@@ -195,7 +204,6 @@ def evaluate_policy_file(
     check_episodes(fresh.n_episodes)
     check_seed(fresh.stream.seed)
     games = fresh.games
-    policy = load_policy(path, games.network)
     check_edition(policy, games.edition)
     greedy = fresh.greedy or policy.greedy
     workflows = workflows_of_policy(policy, workflow)
@@ -242,6 +250,11 @@ def policy_of(path: Path, workflow: str, network: Network, edition: str = "") ->
     policy = load_policy(path, network)
     if edition:
         check_edition(policy, edition)
+    return player_of(policy, workflow)
+
+
+def player_of(policy: PolicyFile, workflow: str = "") -> Policy:
+    """A trained policy as a function of packed observations, or of memories if it needs them."""
     view = policy.view
     ppo = learner_of(policy, workflows_of_policy(policy, workflow if policy.universal else "")[:1])
 
@@ -254,7 +267,7 @@ def policy_of(path: Path, workflow: str, network: Network, edition: str = "") ->
         actions = probabilities.argmax(axis=1) if policy.greedy else actions
         return full_actions(view.bait, packed, actions) if view.actions == "host-decoy" else actions
 
-    kept = View("short-memory" if unlike_cage2(network) else "memory", "full", view.network)
+    kept = View("short-memory" if unlike_cage2(as_network(view.network)) else "memory", "full", view.network)
     return Defender(act, view=kept) if view.tracks else act
 
 

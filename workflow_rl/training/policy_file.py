@@ -35,10 +35,9 @@ class PolicyFile:
     greedy: bool = False  # to be played with its most probable actions
     takeover: str = "0"
 
-
-def save_policy(path: Path, policy: PolicyFile) -> None:
-    """Writes the policy atomically."""
-    write_tensors(path, *policy_content(policy))
+    def save(self, path: Path | str) -> None:
+        """Writes the policy atomically; every command that takes a policy takes the file."""
+        write_tensors(Path(path), *policy_content(self))
 
 
 def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], Json]:

@@ -34,7 +34,7 @@ from workflow_rl.training.compliance import held, violations_to_text
 from workflow_rl.training.evaluation import Evaluation, FreshGames, evaluate_policy
 from workflow_rl.training.events import StopReason, UpdateEvent, WorkflowResult
 from workflow_rl.training.limits import limit_of
-from workflow_rl.training.policy_file import PolicyFile, load_policy, save_policy
+from workflow_rl.training.policy_file import PolicyFile, load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO, choose_device
 from workflow_rl.training.train_task import base_config
 
@@ -320,7 +320,7 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
             training.ppo.net, config.workflow, config.universal, config.red_agent, config.edition, training.ppo.view,
             config.greedy, config.takeover,
         )  # fmt: skip
-        save_policy(run.path / "policy.safetensors", about)
+        about.save(run.path / "policy.safetensors")
         table = {str(w): asdict(cell) for w, cell in sampled.by_workflow.items()} if config.universal else None
         run.finish(asdict(result) | {"by_workflow": table})
     return result

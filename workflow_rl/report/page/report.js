@@ -13,17 +13,64 @@
     setTheme(root.dataset.theme === "dark" ? "light" : "dark");
   });
 
-  // ---- figures, each drawn when it is scrolled into view
+  // ---- words: their explanation beside them by pointer, keyboard or finger; without a script the link leads to it
+  var tip = document.getElementById("tip"), leaving = null;
+  function hide() { clearTimeout(leaving); tip.hidden = true; }
+  function hideSoon() { clearTimeout(leaving); leaving = setTimeout(hide, 300); }
+  function explain(link) {
+    clearTimeout(leaving);
+    tip.textContent = document.getElementById(link.hash.slice(1)).textContent;
+    tip.hidden = false;
+    var box = link.getBoundingClientRect(), width = root.clientWidth;
+    tip.style.left = "8px";
+    tip.style.left = Math.max(8, Math.min(box.left, width - tip.offsetWidth - 8)) + window.scrollX + "px";
+    tip.style.top = box.bottom + 6 + window.scrollY + "px";
+  }
+  function onTerm(kind, does, otherwise) {
+    document.addEventListener(kind, function (event) {
+      var link = event.target.closest && event.target.closest("a.term");
+      if (link) does(link, event); else if (otherwise) otherwise(event);
+    });
+  }
+  onTerm("click", function (link, event) { event.preventDefault(); explain(link); }, hide);
+  onTerm("mouseover", explain);
+  onTerm("focusin", explain, hide);
+  onTerm("mouseout", hideSoon);
+  onTerm("focusout", hideSoon);
+  tip.addEventListener("mouseenter", function () { clearTimeout(leaving); });
+  tip.addEventListener("mouseleave", hideSoon);
+  document.addEventListener("keydown", function (event) { if (event.key === "Escape") hide(); });
+
+  // ---- what scrolls by itself can be reached with the keyboard
+  function reachable() {
+    document.querySelectorAll(".scroll").forEach(function (place) {
+      if (place.scrollWidth > place.clientWidth) place.tabIndex = 0; else place.removeAttribute("tabindex");
+    });
+  }
+  window.addEventListener("resize", reachable);
+  document.addEventListener("toggle", reachable, true);
+  reachable();
+
+  // ---- figures, each drawn when it is scrolled into view, in the inks of the theme
   var drawn = {};
+  function inked(value) {
+    if (typeof value === "string") return value in data.inks ? ink(data.inks[value]) : value;
+    if (!value || typeof value !== "object") return value;
+    var copy = Array.isArray(value) ? [] : {};
+    Object.keys(value).forEach(function (key) { copy[key] = inked(value[key]); });
+    return copy;
+  }
   function draw(name) {
     var place = document.getElementById("plot-" + name);
     if (!place || typeof Plotly === "undefined") return;
     drawn[name] = true;
-    var figure = JSON.parse(JSON.stringify(data.figures[name]));
+    var figure = inked(data.figures[name]);
     var layout = Object.assign({
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), size: 13 },
-      margin: { l: 60, r: 20, t: 10, b: 50 }, autosize: true, hoverlabel: { align: "left" }
+      margin: { l: 60, r: 20, t: 10, b: 50 }, autosize: true,
+      hoverlabel: { align: "left", bgcolor: ink("--panel"), font: { color: ink("--ink") } }
     }, figure.layout);
+    layout.height = heightOf(name, place);
     Object.keys(layout).forEach(function (key) {
       if (/^[xy]axis/.test(key)) {
         layout[key] = Object.assign({ gridcolor: ink("--line"), zerolinecolor: ink("--line"), automargin: true }, layout[key]);
@@ -31,6 +78,7 @@
     });
     Plotly.react(place, figure.data, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] });
   }
+  function heightOf(name, place) { return Math.min(data.figures[name].layout.height, Math.max(320, place.clientWidth)); }
   var names = Object.keys(data.figures);
   function drawAll() { names.forEach(function (name) { if (drawn[name]) draw(name); }); }
   var observer = new IntersectionObserver(function (entries) {
@@ -40,7 +88,7 @@
   }, { rootMargin: "300px" });
   names.forEach(function (name) {
     var place = document.getElementById("plot-" + name);
-    if (place) { place.style.minHeight = (data.figures[name].layout.height || 320) + "px"; observer.observe(place); }
+    if (place) { place.style.minHeight = heightOf(name, place) + "px"; observer.observe(place); }
   });
   var before = null;
   window.addEventListener("beforeprint", function () {
@@ -72,6 +120,7 @@
 
   function show() {
     var story = stories[chosen], frame = story.frames[step];
+    if (by("lesson").textContent !== story.lesson) by("lesson").textContent = story.lesson;
     slider.max = story.frames.length - 1;
     slider.value = step;
     var place = frame.step + " of " + story.frames[story.frames.length - 1].step;
@@ -91,23 +140,22 @@
     data.hosts.forEach(function (name, h) {
       var node = by("host-" + h), level = frame.level[h], belief = frame.belief[h], decoys = frame.decoys[h];
       node.setAttribute("class", "host level" + level + (belief ? " seen" : ""));
-      by("true-" + h).textContent = ["", "u", "P"][level];
+      by("true-" + h).textContent = level ? "red: " + data.levels[level] : "";
       by("belief-" + h).textContent = "believed " + data.beliefs[belief];
-      by("seen-" + h).textContent = [frame.activity[h] ? data.activities[frame.activity[h]] : "",
-        decoys.length ? decoys.length + (decoys.length > 1 ? " decoys" : " decoy") : ""].filter(Boolean).join(", ");
-      by("title-" + h).textContent = name + ": red has " + data.levels[level] + " access, blue believes " + data.beliefs[belief] +
-        (decoys.length ? "; decoys " + decoys.join(", ") : "");
+      by("seen-" + h).textContent = [frame.activity[h] ? data.activities[frame.activity[h]] + " seen" : "",
+        decoys.join(", ")].filter(Boolean).join("; ");
     });
   }
   function go(to) {
     step = Math.max(0, Math.min(to, stories[chosen].frames.length - 1));
     show();
   }
-  function stop() { clearInterval(timer); timer = null; play.textContent = "Play"; play.setAttribute("aria-pressed", "false"); }
+  function stop() { clearInterval(timer); timer = null; by("told").setAttribute("aria-live", "polite"); play.textContent = "Play"; play.setAttribute("aria-pressed", "false"); }
   function toggle() {
     if (timer) { stop(); return; }
     if (step >= stories[chosen].frames.length - 1) go(0);
     play.textContent = "Pause";
+    by("told").setAttribute("aria-live", "off");
     play.setAttribute("aria-pressed", "true");
     timer = setInterval(function () {
       if (step >= stories[chosen].frames.length - 1) stop(); else go(step + 1);

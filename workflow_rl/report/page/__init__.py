@@ -1,0 +1,1 @@
+"""The page itself: templates, style, script, and what they need besides the run."""
