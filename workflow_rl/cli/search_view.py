@@ -176,11 +176,13 @@ def print_search(result: SearchResult, found: Verdict, screen: Screen) -> None:
         columns, rows = ["workflow", *FINALIST_COLUMNS], finalist_rows(result.finalists)
         spare = ("idle fixes", "repairs", "kept", "compliance", "half as long")
         title = f"Finalists {about}, trained to the end"
-        screen.table(title, Rows(columns, rows, spare))
+        screen.table(title, Rows(columns, rows, spare), "finalists.csv")
     stage = ", short trainings" if result.finalists else ""
-    screen.table(f"Ranking of {len(result.ranking)} orders {about}{stage}", _ranking(result.ranking, screen.wide))
+    screen.table(
+        f"Ranking of {len(result.ranking)} orders {about}{stage}", _ranking(result.ranking, screen.wide), "ranking.csv"
+    )
     if len(result.ranking) > SHOWN and not screen.wide:
-        screen.text("All of them are in ranking.csv.")
+        screen.text("All orders are in ranking.csv.")
     screen.text("")
     screen.text(f"{result.seconds:.0f} s, {result.transitions / 1e6:.0f} million steps. All files are in {result.run}.")
 
