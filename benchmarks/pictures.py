@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import zipfile
+from io import StringIO
 from pathlib import Path
 
+from rich.console import Console
+
 from benchmarks.command import main
+from workflow_rl.cli.screen import Screen
+from workflow_rl.cli.search_view import print_search
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import write_report
 from workflow_rl.report.figures import write_figures
 from workflow_rl.report.run_data import report_data
+from workflow_rl.runs import read_search_config
+from workflow_rl.search.findings import SearchResult
+from workflow_rl.search.verdict import Source, verdict
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES = ("ranking.svg", "pairs.svg")
+SCREEN = "search.svg"
 
 
 def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
@@ -23,6 +33,15 @@ def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
         archive.extractall(folder / "example-run")
     write_figures(report_data(folder / "example-run", load_network()), folder / "figures")
     return {name: (folder / "figures" / name).read_bytes() for name in FIGURES}
+
+
+def screen_of_the_stored_run(run: Path) -> str:
+    """The end of a search on a terminal of 80 columns."""
+    result = SearchResult.from_json(json.loads((run / "result.json").read_text("utf-8")))
+    source = Source(result.run, read_search_config(run))
+    console = Console(width=80, file=StringIO(), record=True, force_terminal=True)
+    print_search(result, verdict(result, result.evaluations, source), Screen(console=console))
+    return console.export_svg(title="workflow-rl search", unique_id="search")
 
 
 def photograph(page: Path, target: Path) -> None:
@@ -46,6 +65,7 @@ def measure() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, content in figures_of_the_stored_run(Path(folder)).items():
             (DOCS / "pictures" / name).write_bytes(content)
+        (DOCS / "pictures" / SCREEN).write_text(screen_of_the_stored_run(Path(folder) / "example-run"), "utf-8")
         page = Path(write_report([Path(folder) / "example-run"], load_network())["report"])
         photograph(page, DOCS / "pictures" / "replay.png")
 
