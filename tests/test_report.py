@@ -568,8 +568,7 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
     text = Path(write_report([single], NETWORK)["report"]).read_text("utf-8")
-    assert "1 evaluations are too few to compare workflows." in text
-    assert "Which priorities matter can be said after" in text
+    assert "No order is best yet: 1 evaluation is too few to compare orders; 19 more would do." in text
 
 
 @pytest.mark.parametrize(("name", "value"), [("compliance", 0.5), ("kept", 0.9), ("repairs", 0.4)])
@@ -585,10 +584,12 @@ def test_a_search_in_which_nothing_was_followed_names_no_best_workflow(tmp_path:
     assert (found.best, found.equal_to_best) == (None, [])
     assert not any(pair.matters for pair in found.pair_weights)
     assert row_of(report_data(missed, NETWORK)).mean_return is None
-    lines = answer(found)
-    assert "No finalist is followed as the threshold asks; there is no best one." in lines
+    what = "do not follow their order as the threshold asks."
+    if name == "repairs":
+        what = "repair less than once in two games, so no order is best."
+    assert answer(found)[0].endswith(f": the defenders of all 3 finalists {what}")
     text = Path(write_report([missed], NETWORK)["report"]).read_text("utf-8")
-    assert "there is no best one" in text
+    assert what in text
     assert text.count("not followed") >= len(found.ranking)
     assert section(text, "finalists").count("(NOT followed)") == 3
 
@@ -759,7 +760,7 @@ def test_a_training_with_hardly_a_repair_has_shown_nothing_about_its_order(examp
     lone = tmp_path / "lone"
     shutil.copytree(example / "trainings" / "000-0", lone)
     spoil_json(lone / "result.json", followed=False, repairs=0.4, idle_fixes=9.0)
-    order = "the order user first, then enterprise, then defender, then op_server, then op_host"
+    order = "the order user > enterprise > defender > op_server > op_host"
     words = "nothing shown: 0.4 repairs and 9.0 idle fixes per episode; return "
     assert answer(report_data(lone, NETWORK))[0].startswith(f"The defender does NOT follow {order}: {words}")
     spoil_json(lone / "result.json", compliance=None, compliance_error=None, kept=None, repairs=0.0)
@@ -787,7 +788,7 @@ def test_a_training_has_a_page_with_its_policy(tmp_path: Path) -> None:
     held.close()
     found = fresh_games(tmp_path / "run", report_data(tmp_path / "run", NETWORK))
     text = Path(write_report([tmp_path / "run"], NETWORK)["report"]).read_text("utf-8")
-    assert "The defender follows the order enterprise first, then user" in text
+    assert "The defender follows the order enterprise &gt; user" in text
     assert {story.red_agent for story in found.stories} == {"bline", "meander", "sleep"}
     assert '<section id="ranking">' not in text
 
