@@ -135,6 +135,10 @@ DEFINITIONS = {
         "With 40, the policy": THROWN_AWAY,
     },
     "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of three and of four unit types"},
+    "docs/glossary.md": {
+        "version number 2.1": "version of CybORG",
+        f"{100 * TrainConfig.compliance_threshold:.0f} % by default": A_SETTING,
+    },
     "docs/incidents.md": {
         "after 40 steps": "a setting",
         "each step costs 10 points": THE_GAME,

@@ -122,3 +122,14 @@ def test_the_glossary_page_has_the_words_of_the_program() -> None:
 
     assert (ROOT / "docs/glossary.md").read_text("utf-8") == glossary_page()
     assert all(text.endswith(".") and len(text) < 260 for text in GLOSSARY.values())
+
+
+def test_every_link_to_the_glossary_leads_to_a_word() -> None:
+    anchors = {term.replace(" ", "-") for term in GLOSSARY}
+    linked = [
+        anchor
+        for path in ROOT.glob("docs/*.md")
+        for anchor in re.findall(r"glossary\.md#([\w-]+)", path.read_text("utf-8"))
+    ]
+    assert len(linked) > 5
+    assert set(linked) <= anchors
