@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.example_run import unpack
 from tests.helpers import assert_refused, run, run_json
-from tests.test_report import unpack
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import write_report
 

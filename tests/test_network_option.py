@@ -463,7 +463,7 @@ def test_a_page_escapes_the_names_of_a_network(files: dict[int, Path], tmp_path:
     story = run_json("watch", path, "--episode", "0")
     assert story["frames"]
     data = report_data(path, hostile)
-    page = run_page(data, Games(problem=evil), [evil])
+    page = run_page(data, Games(problem=evil), Verdict((evil,), (), (), (), 1, ""))
     assert evil not in page
     assert "&lt;script&gt;alert(1)" in page
 

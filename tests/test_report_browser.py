@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import CHROMIUM
-from tests.test_report import figures_of, unpack
+from tests.example_run import figures_of, unpack
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.report.build import fresh_games, write_report
 from workflow_rl.report.run_data import report_data

@@ -27,6 +27,7 @@ from workflow_rl.engine.tables import compile_tables
 from workflow_rl.envs.takeover import takeover_rows
 from workflow_rl.fidelity.replay import Replayer
 from workflow_rl.fidelity.traces import TRACE_RED_AGENTS, Trace
+from workflow_rl.report.lesson import costs, lesson
 from workflow_rl.report.story import BELIEFS, SEED, Episodes, Story, hosts_of, judge, red_in_words, story_of_trace
 from workflow_rl.training.compliance import NO_TYPE
 
@@ -141,7 +142,27 @@ def test_median_best_worst_and_first_violation_are_what_they_say(episodes: Episo
     assert stories["first violation"].counts[1] > 0
     assert all(episodes.tell(episode).counts[1] == 0 for episode in range(first))
     asleep = Episodes(reference_policy("sleep", load_network()), "bline", load_network(), workflow=ORDER, n_episodes=3)
-    assert [story.why for story in asleep.choose()] == ["median", "best", "worst"]
+    assert [story.why for story in asleep.choose()] == ["worst", "median", "best"]
+    assert [story.why for story in episodes.choose()] == ["first violation", "worst", "median", "best"]
+
+
+def test_the_lesson_of_an_episode_names_every_cost_and_the_first_violation(episodes: Episodes) -> None:
+    network = episodes.network
+    for episode in range(len(episodes.returns)):
+        story = episodes.tell(episode)
+        found = costs(story, network)
+        assert sum(found.values()) == pytest.approx(-story.total)
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+    story = next(story for story in episodes.choose() if story.why == "first violation")
+    step, fix = next((f.step, f.fix) for f in story.frames if f.fix and f.fix.verdict == "violation")
+    said = lesson(story, network)
+    assert said.startswith(f"In step {step} {fix.unit_type} was repaired although {fix.due} was due")
+    assert f"It cost {-story.total:.1f}: " in said
+    asleep = Episodes(reference_policy("sleep", network), "bline", network, n_episodes=3).choose()[0]
+    down = sum(frame.service_down for frame in asleep.frames)
+    assert f"OTService was down for {down} steps ({10 * down:.1f})" in lesson(asleep, network)
+    nothing = Episodes(reference_policy("sleep", network), "sleep", network, n_episodes=1).choose()[0]
+    assert lesson(nothing, network) == "It cost nothing."
 
 
 def test_a_recorded_game_is_told_as_it_was_recorded(samples: dict[str, Trace], network: Network) -> None:
@@ -192,9 +213,8 @@ def test_watch_prints_a_line_per_step_where_there_is_no_terminal() -> None:
 
 def test_watch_tells_the_same_story_as_json() -> None:
     found = run_json("watch", "reactive-restore", "--red-agent", "meander", "--episode", "best", "--seed", "4")
-    story = Episodes(reference_policy("reactive-restore", load_network()), "meander", load_network(), seed=4).choose()[
-        1
-    ]
+    games = Episodes(reference_policy("reactive-restore", load_network()), "meander", load_network(), seed=4)
+    (story,) = [story for story in games.choose() if story.why == "best"]
     assert [frame["blue"] for frame in found["frames"]] == [frame.blue for frame in story.frames]
     assert found["why"] == "reactive-restore: best of 200 episodes"
     assert isinstance(story, Story)

@@ -114,7 +114,7 @@ def run_page(data: RunData, games: Games, answer: Verdict) -> str:
     what = "Search for the best workflow" if data.kind == SEARCH else "Training"
     opponent = opponent_words(data.train.red_agent, data.train.takeover)
     is_known = answer.priorities or answer.equal_orders
-    rows, pairs = data.ranking, data.pair_weights
+    pairs, returns = data.pair_weights, [row.mean_return for row in data.ranking]
     return render(
         "run.html",
         data.network,
@@ -125,9 +125,7 @@ def run_page(data: RunData, games: Games, answer: Verdict) -> str:
         games=games,
         answer=answer,
         order=order_picture(data.unit_types, answer.priorities) if is_known else None,
-        ranking_scale=intervals(
-            [one.mean_return for one in rows], [data.quantile * one.standard_error for one in rows]
-        ),
+        ranking_scale=intervals(returns, [data.quantile * row.standard_error for row in data.ranking]),
         pair_scale=intervals([pair.effect for pair in pairs], [pair.interval for pair in pairs], with_zero=True),
         finalists=finalist_rows(data.finalists),
         finalist_columns=FINALIST_COLUMNS,

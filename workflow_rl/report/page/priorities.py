@@ -50,7 +50,7 @@ class OrderPicture:
 
 
 def order_picture(unit_types: Sequence[str], priorities: Sequence[PairEffect]) -> OrderPicture:
-    """The unit types with the priorities that matter, the largest first; without any, all types are beside each other."""
+    """The unit types with the priorities that matter, the largest first; without any, all are beside each other."""
     named = [name for name in unit_types if any(name in (pair.first, pair.second) for pair in priorities)]
     boxes = _placed(_rows(named, priorities))
     right = max((box.x + box.width for box in boxes.values()), default=0.0)
