@@ -273,8 +273,7 @@ def watch(
     own = contender(policy, defended, batch, edition, workflow, takeover)
     red = check_choice("red agent", own.red_agents[0] if red_agent is None else red_agent, defended.red_agents)
     check_speed(speed)
-    games = (own.blue, red, defended, own.edition, own.workflow)
-    chance = SEED if seed is None else seed
+    games, chance = (own.blue, red, defended, own.edition, own.workflow), SEED if seed is None else seed
     show(
         _told(lambda n: Episodes(*games, n, chance, own.takeover), own.name, str(episode), own.workflow),
         defended,

@@ -44,10 +44,10 @@ class ChallengeTable:
         """The table with its total, and what known defenders reach in the same edition."""
         about = f"{self.edition} edition, {self.simulator}, {self.episodes} games per red agent"
         lines = [f"{self.policy}: mean return ± standard error, {about}"]
-        lines.append("steps" + "".join(f"{red:>17}" for red in self.cells))
+        lines.append("steps" + "".join(f"{red:>19}" for red in self.cells))
         for length in CHALLENGE_LENGTHS:
             row = [own[length] for own in self.cells.values()]
-            lines.append(f"{length:5}" + "".join(f"{f'{c.mean:.2f} ± {c.standard_error:.2f}':>17}" for c in row))
+            lines.append(f"{length:5}" + "".join(f"{f'{c.mean:.2f} ± {c.standard_error:.2f}':>19}" for c in row))
         lines.append(f"Total {self.total:.2f} ± {self.total_standard_error:.2f}")
         lines.append("For comparison, sums over the three lengths:")
         for name, known in ANCHORS.get(self.edition, {}).items():
