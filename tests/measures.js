@@ -38,7 +38,7 @@ function texts() {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
   while (walker.nextNode()) {
     const words = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
-    if (!words || /^(SCRIPT|STYLE|NOSCRIPT|TITLE|OPTION)$/i.test(element.tagName) || element.closest(".modebar")) continue;
+    if (!words || /^(SCRIPT|STYLE|NOSCRIPT|TITLE|OPTION)$/i.test(element.tagName)) continue;
     const range = document.createRange();
     range.selectNodeContents(walker.currentNode);
     const box = range.getBoundingClientRect(), style = getComputedStyle(element);
@@ -77,7 +77,7 @@ function marks() {
   for (const [kind, [selector, property]] of Object.entries(kinds)) {
     for (const element of document.querySelectorAll(selector)) {
       const style = getComputedStyle(element), paper = paperOf(element.parentElement);
-      if (element.closest(".modebar") || style.display === "none") continue;
+      if (style.display === "none") continue;
       const names = property === "either" ? ["fill", "stroke"] : [property];
       const ratios = names.map(name => {
         const own = name === "stroke" ? Number(style.strokeOpacity) : name === "fill" ? Number(style.fillOpacity) : 1;

@@ -99,7 +99,7 @@ def test_the_page_draws_everything_without_an_error_or_a_request(
     assert "Repair enterprise before user: worth " in opened.text("answer")
     place = stored["ranking"][0]
     kept = [f"{place['compliance']:.3f}", f"{place['kept']:.3f}"]
-    first = opened.page.locator("#ranking tbody tr").first.inner_text().split("\t")
+    first = [cell.strip() for cell in opened.page.locator("#ranking tbody tr").first.inner_text().split("\t")]
     assert first == [place["workflow"], figures_of(place), "", "equal", *kept, str(place["visits"])]
     finished = [row.split("\t") for row in opened.page.locator("#finalists tbody tr").all_inner_texts()]
     assert [row[:3] for row in finished] == [
@@ -250,7 +250,8 @@ def test_contrast_is_computed_as_the_guidelines_say(screen: Watched) -> None:
 def test_a_text_that_is_cut_or_too_pale_is_found(browser: Any) -> None:
     """What the two tests above would say of a bad page."""
     bad = (
-        "<body style='margin:0;background:#fff'><p style='width:50px;overflow:hidden;white-space:nowrap'>a long line</p>"
+        "<body style='margin:0;background:#fff'>"
+        "<p style='width:50px;overflow:hidden;white-space:nowrap'>a long line</p>"
         "<p style='margin-left:380px;white-space:nowrap'>off the screen</p><p style='color:#aaa'>pale</p>"
         "<div style='width:80px;overflow-x:auto;white-space:nowrap'>a line that scrolls by pointer alone</div>"
     )
