@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 from io import BytesIO, StringIO
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
@@ -25,7 +26,9 @@ from workflow_rl.search.verdict import Source, verdict
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES = ("ranking.svg", "pairs.svg")
 SCREEN = "search.svg"
-VIEWS = {  # screens beside each other: their width, and the theme and the section of each
+VIEWS: dict[
+    str, tuple[int, list[tuple[Literal["light", "dark"], str]]]
+] = {  # screens beside each other: their width, and the theme and the section of each
     "report-390.png": (390, [("light", "answer"), ("dark", "ranking"), ("light", "replay"), ("dark", "training")]),
     "report-768.png": (768, [("light", "answer"), ("dark", "progress")]),
     "report-1280.png": (1280, [("dark", "answer")]),
@@ -61,8 +64,9 @@ def photograph(page: Path, folder: Path) -> None:
         for name, (width, views) in VIEWS.items():
             shots = []
             for scheme, place in views:
-                size = {"width": width, "height": 844}
-                tab = browser.new_context(offline=True, viewport=size, color_scheme=scheme).new_page()
+                tab = browser.new_context(
+                    offline=True, viewport={"width": width, "height": 844}, color_scheme=scheme
+                ).new_page()
                 tab.goto(f"file://{page}")
                 tab.wait_for_selector("#replay-region.ready")
                 tab.locator("#slider").fill("40")
