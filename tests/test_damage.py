@@ -88,7 +88,7 @@ def test_one_damaged_run_is_one_marked_line_and_the_others_are_listed(search: Pa
         "search": "finished", "training": "finished", "deep": "damaged",
     }  # fmt: skip
     shown = run("runs", "--folder", folder).stdout
-    assert shown.count("damaged: config.json is damaged.") == 1
+    assert shown.count("/deep: config.json is damaged.") == 1
     found = json.loads((search / "result.json").read_text("utf-8"))["finalists"][0]
     for name in ("workflow", "mean_return", "standard_error", "compliance"):
         assert rows["search"][name] == found[name]

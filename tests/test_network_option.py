@@ -31,6 +31,7 @@ from workflow_rl.runs import Run, read_about, read_events, read_tensors, tensor_
 from workflow_rl.search.executor import Job
 from workflow_rl.search.remote_training import DONE, pack, train_away
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
+from workflow_rl.search.verdict import Verdict
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.train_task import check_task

@@ -126,6 +126,12 @@ CASES = {
         [], 0, "",
         ["workflow-rl search --max-episodes 100", REPORT],
     ),
+    "few, and none followed": (
+        found(USER, SMALL, best=None, rows=ranked(follows=0)[:2]), 2,
+        ["No order is best: the defenders of both evaluated orders do not follow their order as the threshold asks."],
+        [], 0, "",
+        ["workflow-rl search --max-episodes 100", REPORT],
+    ),
     "nothing shown": (
         found(USER, SMALL, best=None, rows=ranked(follows=0, repairs=0.3)), 20,
         ["Nothing is shown: the defenders of all 6 evaluated orders repair less than once in two games, so no order is "

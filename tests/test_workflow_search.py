@@ -457,7 +457,7 @@ def test_runs_lists_what_is_there_and_compares(searched: tuple[Path, dict[str, A
     (tmp_path / "broken" / "config.json").write_bytes((path / "config.json").read_bytes())
     assert run_json("runs", "--folder", tmp_path)["runs"][0]["state"] == "interrupted"
     shown = run("runs", "--folder", path.parent)
-    assert result["best"] in shown.stdout
+    assert chain(result["best"]) in shown.stdout
     assert_refused(run("runs", "--folder", tmp_path / "nowhere"), "no such directory")
     assert_refused(run("runs", tmp_path / "nowhere"), "holds no run")
 

@@ -43,12 +43,11 @@ def playbook(
             games = Games(defended, red, rules, max(CHALLENGE_LENGTHS), after)
             found.append(asdict(read_playbook(blue, games, episodes, seed)))
             advance(episodes)
-    show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found))
+    show_result({"policy": policy, "playbooks": found}, as_json, lambda: print_playbook(found, Screen()))
 
 
-def print_playbook(found: list[Figures]) -> None:
+def print_playbook(found: list[Figures], screen: Screen) -> None:
     """For each red agent, which unit types the defender repairs before which."""
-    screen = Screen()
     for book in found:
         after = f", blue takes over after {book['takeover']} steps" if book["takeover"] != "0" else ""
         screen.heading(

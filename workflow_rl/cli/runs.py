@@ -22,7 +22,7 @@ def runs(
     from workflow_rl.report.listing import compare_runs, list_runs
 
     found = asdict(compare_runs(paths)) if paths else {"runs": [asdict(row) for row in list_runs(folder)]}
-    show_result(found, as_json, lambda: print_runs(found, wide))
+    show_result(found, as_json, lambda: print_runs(found, Screen(wide)))
 
 
 def report(
@@ -47,9 +47,9 @@ def report(
     show_result(result, as_json, lambda: print(words))
 
 
-def print_runs(found: Figures, wide: bool = False) -> None:
+def print_runs(found: Figures, screen: Screen) -> None:
     """A table of runs, what is wrong with damaged ones, and the settings in which they differ."""
-    screen, rows = Screen(wide), []
+    rows = []
     for run in found["runs"]:
         figure = "" if run["mean_return"] is None else f"{run['mean_return']:.2f} ± {run['standard_error']:.2f}"
         compliance = "" if run["compliance"] is None else f"{run['compliance']:.3f}"
@@ -61,7 +61,10 @@ def print_runs(found: Figures, wide: bool = False) -> None:
         rows.append([*about, figure, compliance, seconds])
     columns = ["run", "kind", "state", "evaluations", "red agent", "workflow", "return", "compliance", "s"]
     spare, texts = ("s", "evaluations", "compliance", "kind", "red agent"), ("kind", "state", "red agent", "workflow")
-    screen.table(f"{len(rows)} runs; the workflow of a search is the best one", Rows(columns, rows, spare, texts))
+    screen.table(
+        f"{len(rows)} run{'s' if len(rows) != 1 else ''}; the workflow of a search is the best one",
+        Rows(columns, rows, spare, texts),
+    )
     for run in found["runs"]:
         if run["problem"]:
             screen.text(f"{run['run']}: {run['problem']}")

@@ -162,14 +162,14 @@ class Screen:
         for number, line in enumerate(lines, 1):
             self._line(line + (" \\" if number < len(lines) else ""), "cyan")
 
-    def table(self, title: str, table: Rows) -> None:
-        """A table under its title."""
+    def table(self, title: str, table: Rows, file: str = "") -> None:
+        """A table under its title; the ``file`` that has all of it, if it cannot be shown again with --wide."""
         self.heading(title)
         lines, gone = self._fitted(table)
         for line in lines:
             self._line(line)
         if gone:
-            self.text(f"With --wide also: {', '.join(gone[::-1])}.")
+            self.text(f"{f'In {file}' if file else 'With --wide'} also: {', '.join(gone[::-1])}.")
 
     def _fitted(self, table: Rows) -> tuple[list[str], list[str]]:
         plain = Rows(

@@ -20,7 +20,7 @@ from workflow_rl.cli.common import (
     show_result,
     with_search_settings,
 )
-from workflow_rl.cli.screen import Wide
+from workflow_rl.cli.screen import Screen, Wide
 from workflow_rl.config import check_jobs
 from workflow_rl.errors import UserError
 from workflow_rl.presets import make_search_config, task_of
@@ -76,7 +76,7 @@ def search(
     result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
     from workflow_rl.search.result import verdict_of, with_verdict
 
-    show_result(with_verdict(result), as_json, lambda: print_search(result, verdict_of(result), wide))
+    show_result(with_verdict(result), as_json, lambda: print_search(result, verdict_of(result), Screen(wide)))
 
 
 class _RunLog(io.TextIOBase):

@@ -158,9 +158,8 @@ class SearchView:
         return Screen(console=self.console).drawn("Under way", table, footer)
 
 
-def print_search(result: SearchResult, found: Verdict, wide: bool = False, console: Console | None = None) -> None:
+def print_search(result: SearchResult, found: Verdict, screen: Screen) -> None:
     """The result for people: the answer, how sure it is, what to do next, and the tables behind it."""
-    screen = Screen(wide, console)
     screen.heading(found.known[0])
     for sentence in found.known[1:]:
         screen.text(sentence)
@@ -177,11 +176,13 @@ def print_search(result: SearchResult, found: Verdict, wide: bool = False, conso
         columns, rows = ["workflow", *FINALIST_COLUMNS], finalist_rows(result.finalists)
         spare = ("idle fixes", "repairs", "kept", "compliance", "half as long")
         title = f"Finalists {about}, trained to the end"
-        screen.table(title, Rows(columns, rows, spare))
+        screen.table(title, Rows(columns, rows, spare), "finalists.csv")
     stage = ", short trainings" if result.finalists else ""
-    screen.table(f"Ranking of {len(result.ranking)} orders {about}{stage}", _ranking(result.ranking, wide))
-    if len(result.ranking) > SHOWN and not wide:
-        screen.text("All of them are in ranking.csv.")
+    screen.table(
+        f"Ranking of {len(result.ranking)} orders {about}{stage}", _ranking(result.ranking, screen.wide), "ranking.csv"
+    )
+    if len(result.ranking) > SHOWN and not screen.wide:
+        screen.text("All orders are in ranking.csv.")
     screen.text("")
     screen.text(f"{result.seconds:.0f} s, {result.transitions / 1e6:.0f} million steps. All files are in {result.run}.")
 

@@ -71,7 +71,7 @@ def train(
         log.close()
     run.close()
     figures = {name: value for name, value in asdict(result).items() if name != "by_workflow"}
-    show_result(figures, as_json, lambda: print_training(figures))
+    show_result(figures, as_json, lambda: print_training(figures, Screen()))
 
 
 def _unfinished_run(path: Path, network: str | None) -> Run[TrainConfig]:
@@ -135,7 +135,7 @@ def line(event: UpdateEvent) -> str:
     return "  ".join(words)
 
 
-def print_training(result: Figures) -> None:
+def print_training(result: Figures, screen: Screen) -> None:
     """The result in words."""
     from workflow_rl.training.compliance import Obedience  # only now: it compiles, and --help must answer at once
 
@@ -154,6 +154,5 @@ def print_training(result: Figures) -> None:
     if result["workflow"]:
         lines.append(f"{'Followed' if result['followed'] else 'NOT followed'}: {Obedience.read(result).words()}.")
     lines.append(f"Everything is in {result['run']}.")
-    screen = Screen()
     for line in lines:
         screen.text(line)

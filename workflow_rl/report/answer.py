@@ -23,7 +23,7 @@ def finalist_rows(finalists: Sequence[FinalistRow]) -> list[list[str]]:
         [
             row.workflow, f"{row.mean_return:.2f} ± {row.standard_error:.2f}", f"{row.half_as_long:.2f}",
             decimals(row.compliance, 3) or "nothing shown", decimals(row.kept, 3), f"{row.repairs:.1f}",
-            f"{row.idle_fixes:.1f}", row.reverses + ("" if row.followed else " (NOT followed)"),
+            f"{row.idle_fixes:.1f}", (row.reverses + ("" if row.followed else " (NOT followed)")).strip(),
         ]
         for row in finalists
     ]  # fmt: skip

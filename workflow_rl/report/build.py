@@ -16,6 +16,7 @@ from workflow_rl.errors import UserError
 from workflow_rl.report.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
 from workflow_rl.report.compare import comparison
 from workflow_rl.report.figures import figures, write_figures
+from workflow_rl.report.lesson import lesson
 from workflow_rl.report.page.priorities import order_picture
 from workflow_rl.report.page.render import intervals, render, with_error
 from workflow_rl.report.run_data import NO_FINDINGS, report_data
@@ -160,6 +161,7 @@ def run_page(data: RunData, games: Games, answer: Verdict) -> str:
         data.network,
         figures(data),
         games.stories,
+        [lesson(story, data.network) for story in games.stories],
         title=f"{what} against {opponent}, {data.train.edition} edition{data.where}",
         data=data,
         games=games,

@@ -121,7 +121,7 @@ def _clearly_worse(found: Findings) -> int:
 def _no_best(found: Findings) -> str:
     rows = found.finalists or found.ranking
     what = ("finalist" if found.finalists else "evaluated order") + ("s" if len(rows) > 1 else "")
-    all_of = f"all {len(rows)} {what}" if len(rows) > 1 else f"the only {what}"
+    all_of = f"{'both' if len(rows) == 2 else f'all {len(rows)}'} {what}" if len(rows) > 1 else f"the only {what}"
     if _shows_nothing(found):
         return f"Nothing is shown: the defenders of {all_of} repair less than once in two games, so no order is best."
     return f"No order is best: the defenders of {all_of} do not follow their order as the threshold asks."
@@ -248,7 +248,7 @@ def _defender(found: Findings, source: Source) -> str:
 def _more(found: Findings, n_evaluations: int, priorities: Sequence[PairEffect], source: Source) -> NextStep:
     """The search that would show more."""
     config, train = source.config, source.config.train
-    if n_evaluations < FEW:
+    if not found.ranking or (found.best is not None and n_evaluations < FEW):
         what, better = f"Compare orders: {ENOUGH} evaluations", replace(config, n_workflows=ENOUGH)
     elif found.best is None and _shows_nothing(found) and not is_incident(train.takeover):
         task = {name: getattr(train, name) for name in ("red_agent", "edition", "backend", "seed")}
