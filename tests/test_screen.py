@@ -106,7 +106,7 @@ def show_live_view(screen: Screen, _: SearchResult) -> None:
     console = screen.console
     assert console is not None
     view = SearchView(Console(width=console.width, file=StringIO(), force_terminal=True), lambda _: None)
-    guess = Suggestion(tuple(LONG_ORDER.split(",")), -20.0, 1.5, -17.0, "uncertain: it may be the best")
+    guess = Suggestion(tuple(LONG_ORDER.split(",")), "uncertain: it may be the best", -20.0, 1.5, -17.0)
     row = row_from_json(EvaluationRow, {"index": 1, "workflow": ORDER, "mean_return": -20.5})
     for what in (
         Started("runs/x", make_search_config(), 0), Suggested(0, guess), Suggested(1, guess),
