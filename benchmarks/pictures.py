@@ -6,8 +6,9 @@ import json
 import shutil
 import tempfile
 import zipfile
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
@@ -25,6 +26,15 @@ from workflow_rl.search.verdict import Source, verdict
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FIGURES = ("ranking.svg", "pairs.svg")
 SCREEN = "search.svg"
+VIEWS: dict[
+    str, tuple[int, list[tuple[Literal["light", "dark"], str]]]
+] = {  # screens beside each other: their width, and the theme and the section of each
+    "report-390.png": (390, [("light", "answer"), ("dark", "ranking"), ("light", "replay"), ("dark", "training")]),
+    "report-768.png": (768, [("light", "answer"), ("dark", "progress")]),
+    "report-1280.png": (1280, [("dark", "answer")]),
+    "replay.png": (1000, [("light", "replay")]),
+}
+COLOURS = 48  # of a picture: it is small, and its letters stay sharp
 
 
 def figures_of_the_stored_run(folder: Path) -> dict[str, bytes]:
@@ -44,18 +54,30 @@ def screen_of_the_stored_run(run: Path) -> str:
     return console.export_svg(title="workflow-rl search", unique_id="search")
 
 
-def photograph(page: Path, target: Path) -> None:
-    """The replay in the middle of an attack, as a browser shows it."""
+def photograph(page: Path, folder: Path) -> None:
+    """The page on screens of three widths, light and dark, and the replay in the middle of an attack."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as session:
         browser = session.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        tab = browser.new_context(offline=True, viewport={"width": 1000, "height": 800}).new_page()
-        tab.goto(f"file://{page}")
-        tab.wait_for_selector("#replay-region.ready")
-        tab.select_option("#story", "2")
-        tab.locator("#slider").fill("40")
-        tab.locator("#replay-region").screenshot(path=target)
+        for name, (width, views) in VIEWS.items():
+            shots = []
+            for scheme, place in views:
+                tab = browser.new_context(
+                    offline=True, viewport={"width": width, "height": 844}, color_scheme=scheme
+                ).new_page()
+                tab.goto(f"file://{page}")
+                tab.wait_for_selector("#replay-region.ready")
+                tab.locator("#slider").fill("40")
+                tab.locator(f"#{place}").evaluate("place => place.scrollIntoView()")
+                tab.wait_for_timeout(1500)
+                shots.append(Image.open(BytesIO(tab.screenshot())))
+                tab.context.close()
+            sheet = Image.new("RGB", ((width + 10) * len(shots) - 10, 844), "#888888")
+            for number, shot in enumerate(shots):
+                sheet.paste(shot, ((width + 10) * number, 0))
+            sheet.quantize(COLOURS).save(folder / name, optimize=True)
         browser.close()
 
 
@@ -67,7 +89,7 @@ def measure() -> None:
             (DOCS / "pictures" / name).write_bytes(content)
         (DOCS / "pictures" / SCREEN).write_text(screen_of_the_stored_run(Path(folder) / "example-run"), "utf-8")
         page = Path(write_report([Path(folder) / "example-run"], load_network())["report"])
-        photograph(page, DOCS / "pictures" / "replay.png")
+        photograph(page, DOCS / "pictures")
 
 
 if __name__ == "__main__":

@@ -76,12 +76,17 @@ def section(text: str, name: str) -> str:
     return text.partition(f'<section id="{name}">')[2].partition("</section>")[0]
 
 
+def plain(text: str) -> str:
+    """The words of a piece of a page."""
+    return html.unescape(re.sub(r"<[^>]+>", "", text))
+
+
 def cells(text: str) -> list[list[str]]:
     """The rows of all tables in a piece of a page, headings first."""
     rows = [
         re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr[^>]*>(.*?)</tr>", text, re.S)
     ]
-    return [[html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
+    return [[plain(cell) for cell in row] for row in rows]
 
 
 def spoil_json(path: Path, **values: Any) -> None:

@@ -44,6 +44,7 @@ ELSEWHERE = {
     "python -m benchmarks env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
     "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks train": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
+    "python -m benchmarks sb3": "minutes of training; the example above it trains shorter",
     "python -m benchmarks general": "a minute of training; tests/test_training.py trains shorter",
     "workflow-rl bench search": "minutes of measuring; tests/test_ranking.py runs it shortened",
     "python -m benchmarks search": "minutes; tests/test_workflow_search.py and test_ranking.py run its parts",
@@ -140,8 +141,10 @@ def test_the_commands_of_the_documents_work(place: str, text: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("place", "code"), blocks("python"))
-def test_a_python_example_of_the_documents_works(place: str, code: str) -> None:
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600)
+def test_a_python_example_of_the_documents_works(place: str, code: str, tmp_path: Path) -> None:
+    """In an empty directory: an example needs no checkout."""
+    command, environment = [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{place}\n{done.stderr}"
 
 

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 
-from tests.conftest import ROOT, require
+from tests.conftest import require
 from workflow_rl import CageVectorEnv
 
 
-def adapter_of_the_documents() -> Any:
-    """The class ``CageSB3VecEnv`` from docs/gymnasium.md."""
-    text = (ROOT / "docs" / "gymnasium.md").read_text("utf-8")
-    code = next(
-        block for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) if "VecEnv" in block
-    )
-    lines = [line for line in code.split("# ---")[0].splitlines() if line]
-    assert len(lines) <= 28  # short enough to be copied
-    names: dict[str, Any] = {}
-    exec(code.split("# ---")[0], names)
-    return names["CageSB3VecEnv"]
-
-
-@pytest.fixture(params=["docs", "package"])
-def adapter(request: pytest.FixtureRequest) -> Any:
-    """The adapter as the documents show it, and as the package has it."""
+@pytest.fixture
+def adapter() -> Any:
+    """The adapter for stable-baselines3."""
     require("stable_baselines3")
-    if request.param == "docs":
-        return adapter_of_the_documents()
     from workflow_rl.envs.sb3_env import CageSB3VecEnv
 
     return CageSB3VecEnv
 
 
-def test_stable_baselines3_learns_through_the_adapter_of_the_documents(adapter: Any) -> None:
+def test_stable_baselines3_learns_through_the_adapter(adapter: Any) -> None:
     from stable_baselines3 import PPO
 
     envs = adapter(CageVectorEnv(8, red_agent="bline"))

@@ -11,6 +11,7 @@ from workflow_rl.envs.registration import register_envs
 __version__ = VERSION
 
 if TYPE_CHECKING:
+    from workflow_rl.cli.watch_view import watch
     from workflow_rl.config import TrainConfig
     from workflow_rl.defenders.converted import from_cleanrl, from_sb3
     from workflow_rl.defenders.own import ChallengeTable, challenge
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from workflow_rl.envs.env import CageEnv, CageVectorEnv
     from workflow_rl.errors import UserError
     from workflow_rl.presets import make_config
+    from workflow_rl.report.build import report_defender as report
     from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
     from workflow_rl.search.strategies import GPUCBSearch, OrderSearch, Suggestion
     from workflow_rl.training.actor_critic import OrderConditionedActorCritic
@@ -39,7 +41,7 @@ _HOMES = {  # module of each public name
     "Suggestion": "search.strategies", "TrainConfig": "config", "UserError": "errors", "Workflow": "training.workflow",
     "challenge": "defenders.own", "from_cleanrl": "defenders.converted", "from_sb3": "defenders.converted",
     "load_network": "engine.network_file", "load_policy": "training.policy_file", "make_config": "presets",
-    "train_workflow": "training.trainer",
+    "report": "report", "train_workflow": "training.trainer", "watch": "cli.watch_view",
 }  # fmt: skip
 
 __all__ = [
@@ -47,7 +49,7 @@ __all__ = [
     "OrderConditionedActorCritic", "OrderSearch", "ParallelEnvWrapper", "ParallelOrderConditionedPPO",
     "ParallelTrajectoryBuffer", "ParallelWorkflowRLTrainer", "Suggestion", "TrainConfig", "UserError", "Workflow",
     "__version__", "challenge", "from_cleanrl", "from_sb3", "load_network", "load_policy", "make_config",
-    "train_workflow",
+    "report", "train_workflow", "watch",
 ]  # fmt: skip
 
 register_envs()

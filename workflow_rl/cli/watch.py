@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -17,7 +16,6 @@ from workflow_rl.cli.common import (
     show_result,
     suggesting,
 )
-from workflow_rl.errors import UserError
 
 
 def watch(
@@ -50,17 +48,9 @@ def watch(
     as_json: Json = False,
 ) -> None:
     """Plays an episode in the terminal. It shows what is true, what blue believes, and what both sides do."""
-    from rich.console import Console
+    from workflow_rl.cli.watch_view import check_speed, network_watched, show, story_named
 
-    from workflow_rl.cli.watch_view import lines, network_watched, play, story_named, summary
-
-    if not 0.01 <= speed <= 1000:
-        raise UserError(f"the speed must be from 0.01 to 1000 steps per second, not {speed}.")
+    check_speed(speed)
     defended = network_watched(source, network)
     story = story_named(source, defended, red_agent, episode, edition, workflow, seed, takeover)
-    console = Console()
-    if not as_json and console.is_terminal and sys.stdin.isatty():
-        play(story, console, speed, defended)
-        print(summary(story))
-    else:
-        show_result(story.to_json(), as_json, lambda: print("\n".join(lines(story))))
+    show_result(story.to_json(), as_json, lambda: show(story, defended, speed))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
@@ -20,6 +21,8 @@ from rich.text import Text
 from workflow_rl.config import parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES
 from workflow_rl.engine.network import Network
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.report.story import (
@@ -35,6 +38,9 @@ from workflow_rl.report.story import (
     story_of_trace,
 )
 from workflow_rl.training.compliance import VIOLATION
+
+if TYPE_CHECKING:
+    from workflow_rl.defenders.own import AnyPolicy
 
 MARKS = ("·", "u", "P")  # true access: none, user, privileged; the letter repeats what the colour says
 STYLES = ("dim", "yellow", "bold red")
@@ -78,6 +84,22 @@ def verdict(frame: Frame) -> str:
     if frame.fix.verdict == VERDICTS[VIOLATION]:
         return f"violation: {frame.fix.due} was due before {frame.fix.unit_type}"
     return f"{frame.fix.verdict}: {frame.fix.unit_type}"
+
+
+def check_speed(speed: float) -> None:
+    """Rejects an impossible number of steps per second."""
+    if not 0.01 <= speed <= 1000:
+        raise UserError(f"the speed must be from 0.01 to 1000 steps per second, not {speed}.")
+
+
+def show(story: Story, network: Network, speed: float) -> None:
+    """Plays the story on a terminal, otherwise prints its lines."""
+    console = Console()
+    if console.is_terminal and sys.stdin.isatty():
+        play(story, console, speed, network)
+        print(summary(story))
+    else:
+        print("\n".join(lines(story)))
 
 
 def picture(story: Story, index: int, network: Network) -> RenderableType:
@@ -221,16 +243,42 @@ def story_named(
     player = _player(source, edition or next(iter(network.editions)), workflow, network)
     rules, order, after = edition or player.edition, player.workflow, player.takeover if takeover is None else takeover
     red = check_choice("red agent", player.red_agent if red_agent is None else red_agent, network.red_agents)
-    number = _number(episode)
-    if number is None:
-        check_choice("episode", episode, CHOICES)
-    n_episodes = N_EPISODES if number is None else max(N_EPISODES, number + 1)
-    blue = blue_named(player.source, order, network, rules)
-    if episode == "violation" and not order:
-        raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
+    blue, chance = blue_named(player.source, order, network, rules), SEED if seed is None else seed
     parse_takeover(after)
-    episodes = Episodes(blue, red, network, rules, order, n_episodes, SEED if seed is None else seed, after)
-    return _chosen(episodes, source, episode if number is None else number)
+    return _told(lambda n: Episodes(blue, red, network, rules, order, n, chance, after), source, episode, order)
+
+
+def watch(
+    policy: AnyPolicy, red_agent: str | None = None, episode: str = "median", edition: str | None = None,
+    takeover: str | None = None, workflow: str = "", batch: bool = False, network: AnyNetwork = CAGE2,
+    speed: float = 2.0, seed: int | None = None,
+) -> None:  # fmt: skip
+    """Plays an episode of a defender in the terminal, as ``workflow-rl watch`` does; elsewhere prints its lines.
+
+    Args:
+        policy: a function from an observation to an action, or a policy of ours; see ``workflow_rl.challenge``.
+        red_agent: the opponent; default: the one that the policy was trained against, else the network's first.
+        episode: median, best, worst, violation, or a number.
+        edition: the rules; default: the policy's own, else the network's first.
+        takeover: steps that red plays before blue; default: the policy's own, else 0.
+        workflow: the order by which fixes are judged; default: the policy's own, else none.
+        batch: whether the function maps many observations to as many actions.
+        network: the network to defend.
+        speed: steps per second.
+        seed: of the games.
+    """
+    from workflow_rl.defenders.own import contender  # late: it imports torch
+
+    defended = as_network(network)
+    own = contender(policy, defended, batch, edition, workflow, takeover)
+    red = check_choice("red agent", own.red_agents[0] if red_agent is None else red_agent, defended.red_agents)
+    check_speed(speed)
+    games, chance = (own.blue, red, defended, own.edition, own.workflow), SEED if seed is None else seed
+    show(
+        _told(lambda n: Episodes(*games, n, chance, own.takeover), own.name, str(episode), own.workflow),
+        defended,
+        speed,
+    )
 
 
 def _player(source: str, edition: str, workflow: str, network: Network) -> Player:
@@ -248,6 +296,17 @@ def _player(source: str, edition: str, workflow: str, network: Network) -> Playe
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     red = policy.red_agent if policy.red_agent in network.red_agents else network.red_agents[0]
     return Player(path, red, policy.edition, workflow or policy.workflow, policy.takeover)
+
+
+def _told(play_games: Callable[[int], Episodes], source: str, episode: str, workflow: str) -> Story:
+    """One of so many episodes as its choice needs, which is one of CHOICES or a number."""
+    number = _number(episode)
+    if number is None:
+        check_choice("episode", episode, CHOICES)
+    if episode == "violation" and not workflow:
+        raise UserError(f"{source} follows no workflow; say by which one it is to be judged with --workflow.")
+    n_episodes = N_EPISODES if number is None else max(N_EPISODES, number + 1)
+    return _chosen(play_games(n_episodes), source, episode if number is None else number)
 
 
 def _chosen(episodes: Episodes, source: str, episode: str | int) -> Story:

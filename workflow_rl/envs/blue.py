@@ -110,7 +110,8 @@ class OwnPolicy:
             actions = np.asarray(answer, dtype=object)
         fits = actions.shape == (len(seen),) if self.batch else actions.size == 1
         if not fits or actions.dtype.kind not in "iu" or not ((actions >= 0) & (actions < n_actions)).all():
-            shown = f"an array of shape {actions.shape}" if actions.size > 1 else " ".join(repr(answer).split())
+            words = " ".join(repr(answer).split())
+            shown = words if len(words) < 80 else f"an array of shape {actions.shape}"
             hint = "" if self.batch or fits else "; of a function of many observations say batch=True"
             raise UserError(f"the policy must return {wanted} from 0 to {n_actions - 1}, not {shown}{hint}.")
         return actions.reshape(len(seen)).astype(np.int64)

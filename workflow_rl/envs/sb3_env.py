@@ -1,4 +1,4 @@
-"""The vector environment for stable-baselines3; shown and explained in docs/gymnasium.md."""
+"""The vector environment for stable-baselines3; docs/gymnasium.md shows its use."""
 
 from typing import Any
 

@@ -6,18 +6,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workflow_rl.config import SearchConfig, chain, config_to_json, opponent_words
+from workflow_rl.config import SearchConfig, TrainConfig, chain, config_to_json, opponent_words
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.networks.copies import chosen_network, network_option
+from workflow_rl.engine.network_file import CAGE2, as_network
+from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network, network_option
 from workflow_rl.errors import UserError
 from workflow_rl.report.answer import FINALIST_COLUMNS, OBEDIENCE_COLUMNS, finalist_rows, obedience_cells
 from workflow_rl.report.compare import comparison
 from workflow_rl.report.figures import figures, write_figures
+from workflow_rl.report.lesson import lesson
 from workflow_rl.report.page.priorities import order_picture
 from workflow_rl.report.page.render import intervals, render, with_error
-from workflow_rl.report.run_data import report_data
+from workflow_rl.report.run_data import NO_FINDINGS, report_data
 from workflow_rl.report.run_types import RunData
 from workflow_rl.report.story import SEED, Episodes, Story
 from workflow_rl.runs import SEARCH, is_number, read_about, write_atomically
@@ -25,8 +27,12 @@ from workflow_rl.search.verdict import Source, Verdict, verdict
 from workflow_rl.training.compliance import NOTHING, Obedience
 from workflow_rl.training.events import WorkflowResult
 
+if TYPE_CHECKING:
+    from workflow_rl.defenders.own import AnyPolicy
+
 EPISODES = 500  # fresh games per red agent of the evaluation table
 MOST_TOLD = 4  # red agents of which episodes can be replayed, first those of the training
+DEFENDER = "defender"  # kind of a page without a run
 MARK = b'content="workflow_rl report"'
 
 
@@ -84,6 +90,41 @@ def _write(target: Path, text: str) -> str:
     return str(target)
 
 
+def report_defender(
+    policy: AnyPolicy, path: str | Path = "report.html", edition: str | None = None, workflow: str = "",
+    takeover: str | None = None, batch: bool = False, network: AnyNetwork = CAGE2, episodes: int = EPISODES,
+) -> Path:  # fmt: skip
+    """Writes a page about a defender, its returns and replays of its episodes, and returns the page's path.
+
+    Args:
+        policy: a function from an observation to an action, or a policy of ours; see ``workflow_rl.challenge``.
+        path: the file to write.
+        edition: the rules; default: the policy's own, else the network's first.
+        workflow: the order by which fixes are judged; default: the policy's own, else none.
+        takeover: steps that red plays before blue; default: the policy's own, else 0.
+        batch: whether the function maps many observations to as many actions.
+        network: the network to defend.
+        episodes: games per red agent of the table of returns.
+    """
+    from workflow_rl.defenders.own import contender  # late: it imports torch
+
+    target, defended = Path(path), as_network(network)
+    _check_target(target)
+    own = contender(policy, defended, batch, edition, workflow, takeover)
+    table, stories = own.returns(defended, episodes, SEED), list[Story]()
+    for red in own.red_agents[:MOST_TOLD]:
+        stories += Episodes(own.blue, red, defended, own.edition, own.workflow, takeover=own.takeover).choose()
+    config = TrainConfig(red_agent=",".join(own.red_agents), edition=own.edition, takeover=own.takeover)
+    data = RunData(
+        **vars(NO_FINDINGS), run=own.name, kind=DEFENDER, state="finished", config=config, versions={}, commit="",
+        problem="", trainings=[], network=defended,
+    )  # fmt: skip
+    total = f"{table['total']:.2f} ± {table['total_standard_error']:.2f}"
+    known = f"Its mean returns add up to {total} in {episodes} games per red agent."
+    verdict = Verdict((known,), (), (), (), 0, "")
+    return Path(_write(target, run_page(data, Games(episodes, table, stories), verdict)))
+
+
 def fresh_games(path: Path, data: RunData) -> Games:
     """Games of the run's policy: an evaluation against each red agent, and episodes to replay."""
     policy = best_policy(path, data)
@@ -111,7 +152,7 @@ def _play(policy: Path, network: Network) -> Games:
 
 def run_page(data: RunData, games: Games, answer: Verdict) -> str:
     """The page of one run; ``answer`` is what the run found."""
-    what = "Search for the best workflow" if data.kind == SEARCH else "Training"
+    what = {SEARCH: "Search for the best workflow", DEFENDER: data.run}.get(data.kind, "Training")
     opponent = opponent_words(data.train.red_agent, data.train.takeover)
     is_known = answer.priorities or answer.equal_orders
     pairs, returns = data.pair_weights, [row.mean_return for row in data.ranking]
@@ -120,6 +161,7 @@ def run_page(data: RunData, games: Games, answer: Verdict) -> str:
         data.network,
         figures(data),
         games.stories,
+        [lesson(story, data.network) for story in games.stories],
         title=f"{what} against {opponent}, {data.train.edition} edition{data.where}",
         data=data,
         games=games,

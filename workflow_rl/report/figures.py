@@ -172,7 +172,7 @@ def _curves(
         hover = f"{name}<br>update %{{x}}: %{{y:.3f}}"
         is_range = any(low < high for low, high in band)
         series.append(Series(name, x, means, colour, "line", band=band if is_range else (), hover=hover))
-    longest = max(len(one.updates) for one in trainings)
+    longest = max((len(one.updates) for one in trainings), default=0)
     return Figure(caption, series, "update", curve, steps=longest, height=380, file=file, inches=2.0)
 
 

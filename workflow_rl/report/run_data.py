@@ -30,7 +30,7 @@ from workflow_rl.training.workflow import Workflow
 
 TIMES = ("seconds_collect", "seconds_update", "transitions_per_s")
 MOST_PREDICTED = 720  # workflows, those of six unit types: a page and its map have room for no more
-NOTHING = Findings(None, [], [], [], [], 0.0, None)
+NO_FINDINGS = Findings(None, [], [], [], [], 0.0, None)
 
 
 def report_data(path: Path, network: Network) -> RunData:
@@ -45,7 +45,7 @@ def report_data(path: Path, network: Network) -> RunData:
     events, lines, _ = scan_events(path)
     missing = "" if lines else missing_events(about["kind"], result, events)  # damaged lines are counted instead
     data = RunData(
-        **vars(NOTHING), run=str(path), kind=about["kind"], config=config,
+        **vars(NO_FINDINGS), run=str(path), kind=about["kind"], config=config,
         state="damaged" if damage else state_of(path, result is not None),
         versions=about["versions"] if isinstance(about.get("versions"), dict) else {},
         commit=about.get("commit", "unknown"), problem=damage or missing, trainings=[],

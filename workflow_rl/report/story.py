@@ -12,8 +12,9 @@ from workflow_rl.engine import state as outcomes
 from workflow_rl.engine.network import BITS_PER_HOST, RED_ACTIONS, Network
 from workflow_rl.engine.observe import by_host
 from workflow_rl.engine.tables import compile_tables, fixed_unit_types
-from workflow_rl.envs.blue import Policy, view_of
+from workflow_rl.envs.blue import Policy, begin_games, most_at_once, view_of
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.takeover import takeovers_of
 from workflow_rl.envs.views import with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.replay import Replayer
@@ -146,31 +147,29 @@ class Episodes:
         if n_episodes < 1:
             raise UserError(f"there must be at least 1 episode, not {n_episodes}.")
         self.red_agent, self.edition, self.workflow = red_agent, edition, workflow
-        self.network, explain = network, getattr(act, "explain", None)
-        plain = CageVectorEnv(n_episodes, red_agent, edition, None, "sleep", network, takeover)
-        envs, red = with_view(plain, view_of(act)), network.red_number(red_agent)
+        self.network = network
+        size, red = most_at_once(act, n_episodes), network.red_number(red_agent)
+        envs = with_view(CageVectorEnv(size, red_agent, edition, None, "sleep", network), view_of(act))
         seeds = np.random.SeedSequence([seed, red, 5]).generate_state(n_episodes, np.uint64)
         generator = np.random.default_rng([seed, red, 6])
-        self.takeovers: np.ndarray = envs.reset(seed=seeds.tolist())[1]["takeover"]
-        self.start: np.ndarray = envs.snapshot()
-        # Of each step an array with one row per episode:
-        self.states: list[np.ndarray] = []  # after it
-        self.actions: list[np.ndarray] = []
-        self.rewards: list[np.ndarray] = []
-        self.before: list[np.ndarray] = []  # hosts compromised before it, (n_episodes, n_hosts)
-        self.repaired: list[np.ndarray] = []  # unit type that was repaired in it, or NO_TYPE
-        self.reasons: list[list[str]] = []  # why blue acted so, where it can tell
-        for _ in range(N_STEPS):
-            packed = envs.packed_observations
-            actions = act(packed, generator)
-            self.reasons.append(explain(packed) if explain else [""] * n_episodes)
-            _, rewards, _, _, infos = envs.step(actions)
-            self.actions.append(actions)
-            self.rewards.append(rewards)
-            self.before.append(infos["compromised_before"])
-            self.repaired.append(infos["repaired_unit_type"])
-            self.states.append(envs.snapshot())
-        self.returns: np.ndarray = np.sum(self.rewards, axis=0)
+        starts, parts = [], []
+        for first in range(0, n_episodes, size):
+            begin_games(act)
+            rows = np.arange(first, first + size)
+            infos = envs.reset(seed=seeds[rows].tolist(), options={"takeover": takeovers_of(takeover, rows)})[1]
+            starts.append((infos["takeover"], envs.snapshot()))
+            parts.append(_played(envs, act, generator))
+        self.takeovers, self.start = (np.concatenate(some) for some in zip(*starts, strict=True))
+        # Arrays (N_STEPS, n_episodes, ...):
+        self.states: np.ndarray  # after the step
+        self.actions: np.ndarray
+        self.rewards: np.ndarray
+        self.before: np.ndarray  # hosts compromised before it; (..., n_hosts)
+        self.repaired: np.ndarray  # unit type that was repaired in it, or NO_TYPE
+        self.reasons: np.ndarray  # why blue acted so, where it can tell
+        every = (np.concatenate(some, axis=1) for some in zip(*parts, strict=True))
+        self.states, self.actions, self.rewards, self.before, self.repaired, self.reasons = every
+        self.returns: np.ndarray = self.rewards.sum(axis=0)
 
     def tell(self, episode: int, why: str = "") -> Story:
         """One of the episodes."""
@@ -219,6 +218,19 @@ class Episodes:
         for actions, repaired, before in zip(self.actions, self.repaired, self.before, strict=True):
             compliance.update(fixed[actions], repaired, before)
         return next(iter(np.flatnonzero(compliance.episodes["violations"]).tolist()), None)
+
+
+def _played(envs: Any, act: Policy, generator: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """An episode of each environment: what :class:`Episodes` keeps of every step."""
+    explain, steps = getattr(act, "explain", None), []
+    for _ in range(N_STEPS):
+        packed = envs.packed_observations
+        actions = act(packed, generator)
+        reasons = np.array(explain(packed) if explain else [""] * len(actions), object)
+        _, rewards, _, _, infos = envs.step(actions)
+        found = (infos["compromised_before"], infos["repaired_unit_type"])
+        steps.append((envs.snapshot(), actions, rewards, *found, reasons))
+    return tuple(np.stack(some) for some in zip(*steps, strict=True))
 
 
 def judge(network: Network, workflow: str, action: int, before: np.ndarray, repaired: int) -> Fix | None:

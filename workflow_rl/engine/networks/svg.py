@@ -136,7 +136,7 @@ def _host(network: Network, host: str, colour: str, place: tuple[float, float, f
     )
     yield _text(x + 12, y + (17 if mark else height / 2 + 4), _short(host))
     if mark:
-        yield _text(x + 12, y + 32, _short(mark), f'font-size="11" style="fill:{RED}"')
+        yield _text(x + 12, y + 32, _short(mark), 'font-size="11" font-weight="600"')
     yield "</g>"
 
 

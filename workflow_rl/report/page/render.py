@@ -15,7 +15,6 @@ from markupsafe import Markup, escape
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.svg import network_svg
 from workflow_rl.report.drawing import INKS, Figure, to_plotly
-from workflow_rl.report.lesson import lesson
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, Story
 from workflow_rl.words import GLOSSARY
 
@@ -77,7 +76,12 @@ TEMPLATES.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan"
 
 
 def render(
-    template: str, network: Network, drawn: Mapping[str, Figure], stories: Sequence[Story] = (), **values: Any
+    template: str,
+    network: Network,
+    drawn: Mapping[str, Figure],
+    stories: Sequence[Story] = (),
+    lessons: Sequence[str] = (),
+    **values: Any,
 ) -> str:
     """A page as text.
 
@@ -86,12 +90,12 @@ def render(
         network: hosts and subnets.
         drawn: figures by name; those with categories are not drawn.
         stories: episodes that can be replayed.
+        lessons: what went wrong in each of them.
         values: further variables of the template.
     """
     from plotly.offline import get_plotlyjs
 
     plotted = {name: figure for name, figure in drawn.items() if not figure.categories}
-    lessons = [lesson(story, network) for story in stories]
     content = {
         "figures": {name: to_plotly(figure) for name, figure in plotted.items()},
         "inks": INKS,

@@ -68,6 +68,7 @@
     var layout = Object.assign({
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink("--ink"), size: 13 },
       margin: { l: 60, r: 20, t: 10, b: 50 }, autosize: true,
+      dragmode: window.matchMedia("(pointer: coarse)").matches ? false : "zoom",  // a finger scrolls the page
       hoverlabel: { align: "left", bgcolor: ink("--panel"), font: { color: ink("--ink") } }
     }, figure.layout);
     layout.height = heightOf(name, place);
@@ -76,7 +77,7 @@
         layout[key] = Object.assign({ gridcolor: ink("--line"), zerolinecolor: ink("--line"), automargin: true }, layout[key]);
       }
     });
-    Plotly.react(place, figure.data, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] });
+    Plotly.react(place, figure.data, layout, { responsive: true, displayModeBar: false });
   }
   function heightOf(name, place) { return Math.min(data.figures[name].layout.height, Math.max(320, place.clientWidth)); }
   var names = Object.keys(data.figures);
