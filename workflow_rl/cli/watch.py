@@ -32,6 +32,7 @@ def watch(
     from rich.console import Console
 
     from workflow_rl.cli.watch_view import lines, network_watched, play, story_named, summary
+    from workflow_rl.report.lesson import lesson
 
     if not 0.01 <= speed <= 1000:
         raise UserError(f"the speed must be from 0.01 to 1000 steps per second, not {speed}.")
@@ -40,6 +41,6 @@ def watch(
     console = Console()
     if not as_json and console.is_terminal and sys.stdin.isatty():
         play(story, console, speed, defended)
-        print(summary(story))
+        print(summary(story), lesson(story, defended))
     else:
-        show_result(story.to_json(), as_json, lambda: print("\n".join(lines(story))))
+        show_result(story.to_json(), as_json, lambda: print("\n".join(lines(story)), lesson(story, defended)))
