@@ -185,7 +185,7 @@ DEFINITIONS = {
     | {f"{make_config('original').n_envs * make_config('original').max_episodes:,} episodes": "the preset"},
     "docs/report.md": {
         f"{100 * constant('workflow_rl/search/ranking.py', 'CONFIDENCE'):.0f} % intervals": A_SETTING,
-        f"worst of {N_WATCHED}": A_SETTING,
+        f"best of {N_WATCHED}": A_SETTING,
         f"{constant('workflow_rl/report/build.py', 'EPISODES')} fresh games": A_SETTING,
     },
     "docs/network.md": {

@@ -71,8 +71,6 @@ def search(
     **values: Any,
 ) -> None:
     """Finds the best workflow. It suggests one, trains it until it is followed, evaluates it, and repeats."""
-    from workflow_rl.cli.search_view import print_search
-
     given = {name: value for name, value in values.items() if value is not None}
     if resume is not None and (given or preset or run_dir):
         raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
@@ -86,6 +84,7 @@ def search(
     config = make_search_config(preset, len(defended.hosts), **({"in_flight": 0} if ray else {}) | given)
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
+    from workflow_rl.cli.search_view import print_search
     from workflow_rl.search.result import verdict_of, with_verdict
 
     show_result(with_verdict(result), as_json, lambda: print_search(result, verdict_of(result), Screen(wide)))

@@ -25,6 +25,7 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import AnyNetwork
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.fidelity.traces import load_trace
+from workflow_rl.report.lesson import lesson
 from workflow_rl.report.story import (
     ACTIVITIES,
     BELIEFS,
@@ -97,9 +98,9 @@ def show(story: Story, network: Network, speed: float) -> None:
     console = Console()
     if console.is_terminal and sys.stdin.isatty():
         play(story, console, speed, network)
-        print(summary(story))
+        print(summary(story), lesson(story, network))
     else:
-        print("\n".join(lines(story)))
+        print("\n".join(lines(story)), lesson(story, network))
 
 
 def picture(story: Story, index: int, network: Network) -> RenderableType:
