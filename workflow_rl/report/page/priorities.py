@@ -5,15 +5,15 @@ It is a partial order. An arrow goes from the type that is repaired first to the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workflow_rl.search.findings import PairEffect
 
-LETTER, EDGE = 8.6, 26.0  # width of a letter of a name, and of a box besides its name
-HIGH, DOWN, BESIDE = 36.0, 64.0, 20.0  # height of a box, between rows, between boxes of a row
-WIDEST = 345.0  # of a row of boxes: as wide as a telephone
-AROUND = 52.0  # to the right of the boxes, for each arrow that passes rows
+LETTER, EDGE = 8.4, 24.0  # width of a letter of a name, and of a box besides its name
+HIGH, DOWN, BESIDE = 36.0, 64.0, 18.0  # height of a box, between rows, between boxes of a row
+WIDEST = 355.0  # of a row of boxes: as wide as a telephone
+AROUND = 60.0  # to the right of the boxes, for each arrow that has no clear way
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def order_picture(unit_types: Sequence[str], priorities: Sequence[PairEffect]) -
     for pair in priorities:
         start, end = boxes[pair.first], boxes[pair.second]
         worth = f"{pair.effect:+.1f}" if pair.effect >= 1 else f"{pair.effect:+.2f}"
-        if end.row == start.row + 1:
+        if _is_clear(start, end, boxes.values()):
             arrows.append(_down(start, end, worth))
         else:
             right += AROUND
@@ -111,17 +111,24 @@ def _placed(rows: list[list[str]]) -> dict[str, Box]:
     return boxes
 
 
+def _is_clear(start: Box, end: Box, boxes: Iterable[Box]) -> bool:
+    """Does a curve from one box down to another pass no third one?"""
+    between = [box for box in boxes if start.row < box.row < end.row]
+    low, high = sorted((start.x + start.width / 2, end.x + end.width / 2))
+    return start.row < end.row and not any(box.x < high + 8 and low - 8 < box.x + box.width for box in between)
+
+
 def _down(start: Box, end: Box, worth: str) -> Arrow:
-    """To the next row."""
+    """To a lower row."""
     x0, x1 = start.x + start.width / 2, end.x + end.width / 2
     y0, y1 = start.y + HIGH, end.y - 2
     bend = (y0 + y1) / 2
     path = f"M{x0:.1f} {y0:.1f}C{x0:.1f} {bend:.1f} {x1:.1f} {bend:.1f} {x1:.1f} {y1:.1f}"
-    return Arrow(path, x0 + 0.352 * (x1 - x0), y0 + 0.43 * (y1 - y0) + 5, worth)  # two fifths along the curve
+    return Arrow(path, x0 + 0.59 * (x1 - x0), y0 + 0.545 * (y1 - y0) + 5, worth)  # a little past its middle
 
 
 def _around(start: Box, end: Box, right: float, worth: str) -> Arrow:
-    """At the right of the boxes, past rows or within one."""
+    """At the right of the boxes."""
     x0, x1, y0, y1 = start.x + start.width, end.x + end.width + 2, start.y + HIGH / 2, end.y + HIGH / 2
     outer = right + AROUND / 4  # of the curve's handles; the curve itself stays within
     path = f"M{x0:.1f} {y0:.1f}C{outer:.1f} {y0:.1f} {outer:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
