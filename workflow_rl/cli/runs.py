@@ -26,7 +26,10 @@ def runs(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="A search or a training, finished or not; several are compared.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="A search, a training or a policy file; several runs are compared."),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; default: report.html in the run.")
     ] = None,
@@ -36,7 +39,7 @@ def report(
     network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
-    """Writes one HTML file about a run: the answer, figures, and episodes to replay. It works offline."""
+    """Writes one HTML file about a run or policy: the answer, figures, and episodes to replay. It works offline."""
     from workflow_rl.engine.network_file import as_network
     from workflow_rl.report.build import write_report
 

@@ -182,10 +182,10 @@ def _keys() -> Iterator[Callable[[float], str]]:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
 
 
-assert len(MARKS) == len(LEVELS)
-assert len(SUSPICIONS) == len(BELIEFS)
+assert (len(MARKS), len(SUSPICIONS)) == (len(LEVELS), len(BELIEFS))
 
 
+WHICH = "the policy follows any workflow: say which one with --workflow."
 CHOICES = ("median", "best", "worst", "violation")
 LAST_EPISODE = 99_999  # all episodes up to the chosen one are played side by side
 
@@ -259,11 +259,7 @@ def watch(
         policy: a function from an observation to an action, or a policy of ours; see ``workflow_rl.challenge``.
         red_agent: the opponent; default: the one that the policy was trained against, else the network's first.
         episode: median, best, worst, violation, or a number.
-        edition: the rules; default: the policy's own, else the network's first.
-        takeover: steps that red plays before blue; default: the policy's own, else 0.
-        workflow: the order by which fixes are judged; default: the policy's own, else none.
-        batch: whether the function maps many observations to as many actions.
-        network: the network to defend.
+        edition, takeover, workflow, batch, network: as for ``workflow_rl.report``.
         speed: steps per second.
         seed: of the games.
     """
@@ -271,6 +267,8 @@ def watch(
 
     defended = as_network(network)
     own = contender(policy, defended, batch, edition, workflow, takeover)
+    if own.any_order:
+        raise UserError(WHICH)
     red = check_choice("red agent", own.red_agents[0] if red_agent is None else red_agent, defended.red_agents)
     check_speed(speed)
     games, chance = (own.blue, red, defended, own.edition, own.workflow), SEED if seed is None else seed
@@ -293,7 +291,7 @@ def _player(source: str, edition: str, workflow: str, network: Network) -> Playe
     path = path if source == CHAMPION else _policy_of(path, network)
     policy = load_policy(path, network)
     if policy.universal and not workflow:
-        raise UserError("the policy follows any workflow: say which one with --workflow.")
+        raise UserError(WHICH)
     red = policy.red_agent if policy.red_agent in network.red_agents else network.red_agents[0]
     return Player(path, red, policy.edition, workflow or policy.workflow, policy.takeover)
 
