@@ -2,12 +2,13 @@
 #   make search     sets up .venv and runs the main job
 #   make test       sets up .venv with the development tools; checks, and all tests that take minutes together
 #   make test-all   the same and the long tests: live games, kills, clusters, studies, the documents' commands
+#   make wheel      builds the package into dist/, to be installed elsewhere: pip install dist/*.whl
 
 PYTHON ?= python3
 BIN := .venv/bin
 TESTS := -m 'not long'
 
-.PHONY: search test test-all pytest check clean
+.PHONY: search test test-all pytest check wheel clean
 
 search: .venv/installed
 	$(BIN)/workflow-rl search
@@ -26,6 +27,11 @@ check: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: .venv/installed
+	rm -rf build dist  # setuptools would put files that no longer exist into the wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	ls dist
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "workflow_rl needs Python 3.11 or newer; set PYTHON=...")'

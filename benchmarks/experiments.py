@@ -43,6 +43,7 @@ EXPERIMENTS = {
     ),
     "design": Experiment("why the search begins with designed points"),
     "env": Experiment("how fast the environments are"),
+    "failures": Experiment("whether trainings that fail mislead the search"),
     "free_play": Experiment("whether mean returns agree with the reference tables", argument="50000"),
     "general": Experiment("what policies without an order reach, from scratch"),
     "hosts": Experiment("how fast the engine is in larger networks"),

@@ -7,8 +7,9 @@ several seeds; the order that each search would choose is trained again with fre
 
 from __future__ import annotations
 
+import json
+import shutil
 import statistics
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from math import sqrt
 from pathlib import Path
@@ -18,20 +19,35 @@ from benchmarks.command import main
 from benchmarks.incidents import INCIDENTS
 from benchmarks.results import RESULTS
 from benchmarks.search import run
+from workflow_rl.runs import write_atomically
 from workflow_rl.studies.workflow_table import read_table
 
 STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random"), 3, 60
 FRESH_SEEDS = tuple(range(100, 105))
 NETWORKS = ("cage2-fine", "plant")
-KEPT = ("workflow", "mean_return", "standard_error", "follows", "compliance", "kept", "visits")
+KEPT = ("workflow", "mean_return", "standard_error", "observed_return", "follows", "compliance", "kept", "visits")
+# Against Meander a training of the default budget takes so long that a search would take half an hour: half of the
+# environments, one decoy action per host and fewer epochs in the searches, half of the episodes in the last trainings.
+SHORTER = {"meander": (["--n-envs", "100", "--actions", "host-decoy", "--epochs", "8"], ["--max-episodes", "1000"])}
+SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
+WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
 
 
-def searched(options: list[str], strategy: str, seed: int) -> dict[str, Any]:
+def once(place: Path, *arguments: str) -> dict[str, Any]:
+    """The result of a command in its own run directory; a finished one is read, an unfinished one begins again."""
+    done = place.with_suffix(".json")
+    if not done.exists():
+        shutil.rmtree(place, ignore_errors=True)
+        write_atomically(done, json.dumps(run(*arguments, "--run-dir", str(place))).encode())
+    found: dict[str, Any] = json.loads(done.read_text())
+    return found
+
+
+def searched(cell: Path, options: list[str], strategy: str, seed: int) -> dict[str, Any]:
     """One search without finalists: the order that it would choose, and its ranking."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = ["--strategy", strategy, "--seed", str(seed), "--run-dir", str(Path(folder) / "run")]
-        length = ["--n-workflows", str(EVALUATIONS), "--replicates", "1", "--no-finish"]
-        found = run("search", *options, *length, *own)
+    length = ["--n-workflows", str(EVALUATIONS), "--replicates", "1", "--no-finish"]
+    own = ["--strategy", strategy, "--seed", str(seed)]
+    found = once(cell / f"{strategy}-{seed}", "search", *options, *length, *own)
     return {
         "strategy": strategy,
         "seed": seed,
@@ -39,23 +55,21 @@ def searched(options: list[str], strategy: str, seed: int) -> dict[str, Any]:
         "followed": sum(row["follows"] for row in found["ranking"]),
         "evaluated": len(found["ranking"]),
         "seconds": found["wall_seconds"],
+        "training_noise": found["training_noise"],
         "pair_weights": [pair for pair in found["pair_weights"] if pair["matters"]],
         "ranking": [{name: row[name] for name in KEPT if name in row} for row in found["ranking"]],
     }
 
 
-def trained(options: list[str], order: str, seed: int) -> dict[str, float]:
-    """One training of an order to the end: return, compliance and kept on fresh games."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = ["--seed", str(seed), "--run-dir", str(Path(folder) / "run")]
-        found = run("train", *options, "--workflow", order, *place)
-    return {name: float(found[name]) for name in ("mean_return", "compliance", "kept")}
-
-
-def again(options: list[str], order: str) -> dict[str, Any]:
+def again(cell: Path, options: list[str], order: str) -> dict[str, Any]:
     """An order trained to the end with fresh seeds."""
+
+    def trained(seed: int) -> dict[str, Any]:
+        place = cell / f"{order.replace(',', '-')}-{seed}"
+        return once(place, "train", *options, "--workflow", order, "--seed", str(seed))
+
     with ThreadPoolExecutor(2) as pool:
-        rows = list(pool.map(lambda seed: trained(options, order, seed), FRESH_SEEDS))
+        rows = list(pool.map(trained, FRESH_SEEDS))
     returns = [row["mean_return"] for row in rows]
     return {
         "order": order,
@@ -69,12 +83,18 @@ def again(options: list[str], order: str) -> dict[str, Any]:
 
 def measure(network: str, red: str, takeover: str = "0") -> dict[str, Any]:
     """One cell: all searches, and the chosen orders trained again."""
+    cell = WORK / f"{network}-{red}-{takeover}"
+    cell.mkdir(parents=True, exist_ok=True)
+    options = ["--red-agent", red, "--takeover", takeover]
+    first, last = (SHORTER_INCIDENT if takeover != "0" else SHORTER).get(red, ([], []))
     if network == "five":
-        return {"five": again(["--red-agent", red, "--takeover", takeover], best_of_five(red, takeover))}
-    options = ["--network", network, "--red-agent", red, "--takeover", takeover]
-    searches = [searched(options, strategy, seed) for strategy in STRATEGIES for seed in range(SEEDS)]
-    orders = {order: again(options, order) for order in dict.fromkeys(found["chosen"] for found in searches)}
+        return {"five": again(cell, [*options, *last], best_of_five(red, takeover)), "options": last}
+    options = ["--network", network, *options]
+    searches = [searched(cell, [*options, *first], strategy, seed) for seed in range(SEEDS) for strategy in STRATEGIES]
+    chosen_orders = dict.fromkeys(found["chosen"] for found in searches)
+    orders = {order: again(cell, [*options, *last], order) for order in chosen_orders}
     figures: dict[str, Any] = {"evaluations": EVALUATIONS, "searches": searches, "orders": list(orders.values())}
+    figures["options"] = {"search": first, "train": last}
     for strategy in STRATEGIES:
         chosen = [orders[found["chosen"]]["mean_return"] for found in searches if found["strategy"] == strategy]
         figures[strategy.replace("-", "_")] = {

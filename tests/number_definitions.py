@@ -85,7 +85,13 @@ DEFINITIONS = {
         "3.11 or newer": "the oldest Python",
         f"at least {THRESHOLD}": "the threshold of compliance",
         f"there are {N_ORDERS}": THE_ORDERS,
-        "themselves 2.1": "version of CybORG",
+        f"{N_ORDERS // 2} of the {N_ORDERS} orders": "half of the orders have a given pair in one sequence",
+        f"all {N_ORDERS} orders": THE_ORDERS,
+        "after 30 steps": "the incident of the table",
+        "over 100 steps": THE_PROTOCOL,
+    },
+    "docs/figures.md": {
+        "-54.57": "the official score of the winning entry, published by the challenge",
         "largest of 27": "three policies, three opponents, three lengths",
     },
     "CHANGELOG.md": {
@@ -135,6 +141,10 @@ DEFINITIONS = {
         "With 40, the policy": THROWN_AWAY,
     },
     "docs/decisions/0015-incidents.md": {"have 6 and 24 different": "orders of three and of four unit types"},
+    "docs/glossary.md": {
+        "version number 2.1": "version of CybORG",
+        f"{100 * TrainConfig.compliance_threshold:.0f} % by default": A_SETTING,
+    },
     "docs/incidents.md": {
         "after 40 steps": "a setting",
         "each step costs 10 points": THE_GAME,

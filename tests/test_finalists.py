@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.table_summary import FOLLOWED
 from tests.test_ranking import ITEMS, evaluated, some_orders
-from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.network_file import as_network, load_network
 from workflow_rl.presets import make_config, make_search_config
 from workflow_rl.search.finalists import (
     Finalist,
@@ -210,12 +210,24 @@ def test_a_choice_can_be_read_from_the_log_and_a_damaged_one_is_none() -> None:
 
 def test_finalists_are_trained_as_the_preset_workflow_does_on_the_task_of_the_search() -> None:
     config = make_search_config(red_agent="meander", n_envs=50, lr=0.1, epochs=3, max_steps=30, edition="leaderboard")
-    short, long = (final_config(config, BEST, 1, length, final_start(config)) for length in (1, 2))
+    network = load_network()
+    start = final_start(config, network)
+    short, long = (final_config(config, network, BEST, 1, length, start) for length in (1, 2))
     preset = make_config("workflow", red_agent="meander")
     assert (short.lr, short.epochs, short.gamma, short.warm_start) == (preset.lr, preset.epochs, preset.gamma, "none")
     assert (short.n_envs, short.max_steps, short.edition) == (50, 30, "leaderboard")
     assert (short.max_episodes, long.max_episodes) == (1000, 2000)
     assert short.min_episodes == 1000
-    assert short.seed == long.seed == final_config(config, RIVAL, 1, 1, "none").seed
-    assert short.seed != final_config(config, BEST, 0, 1, "none").seed
-    assert final_start(make_search_config()) == "general"
+    assert short.seed == long.seed == final_config(config, network, RIVAL, 1, 1, "none").seed
+    assert short.seed != final_config(config, network, BEST, 0, 1, "none").seed
+    assert final_start(make_search_config(), network) == "general"
+
+
+def test_with_many_hosts_finalists_are_trained_in_minibatches_as_a_training_of_that_network_is() -> None:
+    plant = as_network("plant")
+    config = make_search_config("", len(plant.hosts), red_agent="meander")
+    preset = make_config("workflow", len(plant.hosts), red_agent="meander")
+    final = final_config(config, plant, plant.unit_types, 0, 1, final_start(config, plant))
+    assert preset.minibatch > 0
+    assert (final.actions, final.minibatch, final.epochs) == ("host-decoy", preset.minibatch, preset.epochs)
+    assert make_config("workflow", red_agent="meander").minibatch == 0

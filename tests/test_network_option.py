@@ -15,10 +15,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 from tests.conftest import DATA, ROOT
 from tests.helpers import Here, agent_in, assert_refused, run, run_json
 from workflow_rl import CageVectorEnv, ParallelEnvWrapper
+from workflow_rl.config import TrainConfig
+from workflow_rl.defenders.export import export_agent
+from workflow_rl.engine.bait import full_actions
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network, load_network
 from workflow_rl.engine.networks.copies import copy_of, network_of
@@ -32,10 +36,14 @@ from workflow_rl.search.executor import Job
 from workflow_rl.search.remote_training import DONE, pack, train_away
 from workflow_rl.search.run_search import ParallelWorkflowRLTrainer
 from workflow_rl.search.verdict import Verdict
+from workflow_rl.training.collectors import workflow_codes
 from workflow_rl.training.limits import limit_of
-from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.policy_file import PolicyFile, load_policy
+from workflow_rl.training.ppo import ParallelOrderConditionedPPO
+from workflow_rl.training.rollout import sample_actions
 from workflow_rl.training.train_task import check_task
 from workflow_rl.training.trainer import train_workflow
+from workflow_rl.training.workflow import Workflow
 
 TINY = [
     "--n-envs",
@@ -423,7 +431,7 @@ def test_a_memory_works_where_only_the_unit_types_differ(network: Network) -> No
     check_task(make_config("general", view="memory", actions="host-decoy"), fine)
 
 
-def test_an_incident_on_ones_own_network_has_its_short_memory_and_is_not_exported(
+def test_an_incident_on_ones_own_network_has_its_short_memory_and_is_exported_with_it(
     files: dict[int, Path], tmp_path: Path
 ) -> None:
     words = ["train", "--network", str(files[20]), "--workflow", ORDER, "--takeover", "10", *TINY, "--no-tensorboard"]
@@ -433,8 +441,39 @@ def test_an_incident_on_ones_own_network_has_its_short_memory_and_is_not_exporte
     assert (policy.view.observation, policy.view.actions) == ("short-memory", "host-decoy")
     assert run_json("evaluate", tmp_path / "run", "--episodes", "10")["takeover"] == "10"
     assert run_json("watch", tmp_path / "run", "--episode", "1")["frames"][0]["step"] == 0
-    done = run("export", tmp_path / "run", tmp_path / "agent")
-    assert_refused(done, "the memory of an exported agent knows only CAGE Challenge 2, not network 'twenty'")
+    assert run("export", tmp_path / "run", tmp_path / "agent").returncode == 0
+    assert sorted(path.name for path in (tmp_path / "agent").iterdir()) == [
+        "README.md", "agent.py", "network.toml", "policy.safetensors",
+    ]  # fmt: skip
+    assert agent_in(tmp_path / "agent").Agent().get_action([0] * 80) in range(load_network(files[20]).n_actions)
+
+
+@pytest.mark.parametrize("observation", ["plain", "short-memory"])
+def test_an_agent_that_remembers_its_decoys_acts_as_our_policy_on_any_network(
+    files: dict[int, Path], tmp_path: Path, observation: str
+) -> None:
+    network = load_network(files[20])
+    view = View(observation, "host-decoy", network)
+    config = TrainConfig(device="cpu", view=observation, actions="host-decoy", guard=True)
+    ppo = ParallelOrderConditionedPPO(config, workflow_codes((Workflow.parse(ORDER, network),)), network=network)
+    with torch.no_grad():
+        for weights in ppo.net.actor.parameters():
+            weights.mul_(2)
+    PolicyFile(ppo.net, ORDER, False, "meander", "current", view).save(tmp_path / "policy")
+    export_agent(tmp_path / "policy", tmp_path / "agent", network=network)
+    agent, generator = agent_in(tmp_path / "agent").Agent(seed=5), np.array([5], np.uint64)
+    envs = with_view(CageVectorEnv(1, "meander", network=network, max_steps=60), view)
+    observations, verbs = envs.reset(seed=1)[0], set()
+    for step in range(600):
+        expected = ppo.probabilities(view.keys(envs.packed_observations))
+        chosen = sample_actions(expected.copy(), generator)
+        action = agent.get_action(observations[0][: network.n_bits])
+        assert action == full_actions(view.bait, envs.memories, chosen)[0], step
+        verbs.add(network.action_parts(action)[0])
+        observations, _, _, truncated, _ = envs.step(chosen)
+        if truncated[0]:
+            agent.end_episode()
+    assert len(verbs) > 5
 
 
 def test_a_limit_is_known_only_for_cage2(network: Network) -> None:

@@ -25,36 +25,48 @@ OWN_STRATEGY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 TAKEOVER_FORM = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
-def _setting(default: Any, help_text: str) -> Any:
-    return field(default=default, metadata={"help": help_text})
+# Groups of settings in --help, in this order; the first is titled "What to search", "What to train" and so on.
+GROUPS = WHAT, BUDGET, TRAINING, MACHINE, EXPERT = ("", "Budget", "Training", "Machine and files", "Expert settings")
+
+
+def _setting(default: Any, help_text: str, group: str = EXPERT, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"help": help_text, "group": group, "choices": choices})
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """All settings of a training, with the help texts of ``workflow-rl train --help``."""
 
-    workflow: str = _setting("", "Order of unit types, highest priority first; empty: a general policy.")
-    universal: bool = _setting(False, "Train one policy conditioned on all workflows.")
-    red_agent: str = _setting("bline", "bline, meander, sleep, or a comma-separated list for a mixture.")
-    edition: str = _setting("current", "Edition of CybORG 2.1: current or leaderboard.")
-    takeover: str = _setting("0", "Steps that red plays before blue may act; 10-60: sampled for each episode.")
-    seed: int = _setting(0, "Random seed; the same seed gives the same result.")
-    n_envs: int = _setting(200, "Number of parallel environments.")
-    update_steps: int = _setting(100, "Steps of each environment between two updates.")
-    max_steps: int = _setting(100, "Length of an episode.")
-    max_episodes: int = _setting(50, "Stop after this many episodes per environment.")
-    min_episodes: int = _setting(5, "Earliest stop for a followed workflow, in episodes per environment.")
-    compliance_threshold: float = _setting(0.95, "Compliance and kept at which a workflow counts as followed.")
-    patience: int = _setting(
-        0, "Stop only after this many updates with less than 1 % gain in return; 0: stop once the workflow is followed."
+    workflow: str = _setting("", "Unit types in order, such as user,op_server,...; none: a general policy.", WHAT)
+    universal: bool = _setting(False, "Train one policy for all workflows.", WHAT)
+    red_agent: str = _setting("bline", "Attackers: bline, meander, sleep; bline,meander mixes.", WHAT)
+    edition: str = _setting("current", "CybORG's rules: current or leaderboard.", WHAT)
+    takeover: str = _setting("0", "Steps before blue may act, such as 30 or 10-60.", WHAT)
+    seed: int = _setting(0, "Random seed; the same seed gives the same result.", MACHINE)
+    n_envs: int = _setting(200, "Parallel environments of a training.", BUDGET)
+    update_steps: int = _setting(100, "Steps of each environment between two updates.", TRAINING)
+    max_steps: int = _setting(100, "Steps of an episode.", WHAT)
+    max_episodes: int = _setting(50, "Most episodes per environment.", BUDGET)
+    min_episodes: int = _setting(5, "Fewest episodes per environment.", BUDGET)
+    compliance_threshold: float = _setting(
+        0.95, "Compliance and kept at which a workflow counts as followed.", TRAINING
     )
-    alignment_lambda: float = _setting(20.0, "Strength of the alignment reward.")
-    alignment: str = _setting("penalty", "penalty: for each violation; potential: reward for a rise of compliance.")
+    patience: int = _setting(
+        0,
+        "Stop only after this many updates with less than 1 % gain in return; 0: stop once the workflow is followed.",
+        TRAINING,
+    )
+    alignment_lambda: float = _setting(20.0, "Strength of the alignment reward.", TRAINING)
+    alignment: str = _setting(
+        "penalty", "penalty: for each violation; potential: reward for a rise of compliance.", choices=ALIGNMENTS
+    )
     kept_target: float = _setting(
         0.0, "Adapt the penalty, starting at alignment-lambda, until this share of episodes has no violation; 0: fixed."
     )
-    guard: bool = _setting(False, "Mask fixes of a type while one of higher priority looks compromised.")
-    warm_start: str = _setting("none", "Start from none, general (first a short general training), a policy or a run.")
+    guard: bool = _setting(False, "Mask fixes of a type while one of higher priority looks compromised.", TRAINING)
+    warm_start: str = _setting(
+        "none", "Start from none, general (first a short general training), a policy or a run.", TRAINING
+    )
     warm_updates: int = _setting(30, "Updates of the general training of a warm start.")
     epochs: int = _setting(4, "Passes over each batch.")
     minibatch: int = _setting(0, "Transitions per gradient step; 0: the full batch.")
@@ -62,7 +74,9 @@ class TrainConfig:
     anneal: bool = _setting(False, "Anneal learning rate and entropy to 0, and raise the penalty to its full strength.")
     gamma: float = _setting(0.99, "Discount.")
     gae_lambda: float = _setting(1.0, "1: Monte-Carlo returns; below: generalised advantage estimation.")
-    time_limit: str = _setting("bootstrap", "Value after max_steps: bootstrap (estimated by the critic) or cut (0).")
+    time_limit: str = _setting(
+        "bootstrap", "Value after max_steps: bootstrap (estimated by the critic) or cut (0).", choices=TIME_LIMITS
+    )
     clip: float = _setting(0.2, "Clip range of the probability ratio.")
     entropy: float = _setting(0.0, "Weight of the entropy bonus.")
     value_weight: float = _setting(0.5, "Weight of the value loss.")
@@ -72,18 +86,26 @@ class TrainConfig:
     replay_batches: int = _setting(0, "Recent batches replayed in each update, with importance correction.")
     hidden: int = _setting(64, "Width of the two hidden layers.")
     view: str = _setting(
-        "plain", "plain: 4 bits per host; short-memory: also the restored hosts; memory: all, CAGE-2 only."
+        "plain",
+        "plain: 4 bits per host; short-memory: also the restored hosts; memory: all, CAGE-2 only.",
+        choices=VIEWS,
     )
-    actions: str = _setting("full", "full: all; host-decoy: one action per host for its next useful decoy.")
+    actions: str = _setting(
+        "full", "full: all; host-decoy: one action per host for its next useful decoy.", choices=ACTION_VIEWS
+    )
     improve_rounds: int = _setting(0, "Rounds of paired games that improve the expert before it is imitated.")
     imitate_updates: int = _setting(0, "Updates that imitate the expert at first; needs view memory.")
     greedy: bool = _setting(False, "The policy will be played with its most probable actions.")
-    n_eval_episodes: int = _setting(1000, "Fresh episodes of the final evaluation; on CybORG 100.")
-    path: str = _setting("auto", "fast: loss by distinct input; plain: by transition; auto: whichever is less work.")
-    device: str = _setting("auto", "auto, cpu or cuda.")
-    backend: str = _setting("native", "native, or cyborg: genuine CybORG with a process per environment.")
-    cyborg_path: str = _setting("", "With backend cyborg: a checkout of CybORG to use instead of csle-cyborg.")
-    checkpoint_updates: int = _setting(25, "Updates between two checkpoints; on CybORG 1.")
+    n_eval_episodes: int = _setting(1000, "Fresh episodes that measure it.", BUDGET)
+    path: str = _setting(
+        "auto", "fast: loss by distinct input; plain: by transition; auto: whichever is less work.", choices=PATHS
+    )
+    device: str = _setting("auto", "auto, cpu or cuda.", MACHINE, choices=DEVICES)
+    backend: str = _setting(
+        "native", "native, or cyborg: genuine CybORG with a process per environment.", MACHINE, choices=BACKENDS
+    )
+    cyborg_path: str = _setting("", "With backend cyborg: a checkout of CybORG to use instead of csle-cyborg.", MACHINE)
+    checkpoint_updates: int = _setting(25, "Updates between two checkpoints; on CybORG 1.", MACHINE)
 
     @property
     def conditioned(self) -> bool:
@@ -106,15 +128,18 @@ class SearchConfig:
     """All settings of a search; ``train`` holds those of its trainings, without a workflow."""
 
     train: TrainConfig = TrainConfig()
-    n_workflows: int = _setting(20, "Evaluations of workflows; a workflow may be evaluated several times.")
-    replicates: int = _setting(2, "Independent trainings per evaluation and per finalist.")
-    strategy: str = _setting("gp-ucb", "gp-ucb, random, round-robin, exhaustive, or your own: package.module:Class.")
+    n_workflows: int = _setting(20, "Evaluations of workflows.", BUDGET)
+    replicates: int = _setting(2, "Trainings per evaluation.", BUDGET)
+    strategy: str = _setting(
+        "gp-ucb", "gp-ucb, random, round-robin, exhaustive, or your own: package.module:Class.", choices=STRATEGIES
+    )
     gp_beta: float = _setting(2.0, "Weight of the standard deviation in the bound: mean + beta * deviation.")
     n_initial: int = _setting(6, "Initial evaluations, designed to separate the effects of pairs.")
-    finish: bool = _setting(True, "Train the finalists to the end, and twice as long; they decide the verdict.")
-    finalists: int = _setting(3, "The best workflow, and the best with a priority reversed; in incidents at most 5.")
+    finish: bool = _setting(True, "Train the best ones to the end.", BUDGET)
+    finalists: int = _setting(3, "The best workflow and its rivals; in incidents 5.")
     finish_episodes: int = _setting(
-        0, "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250."
+        0,
+        "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250.",
     )
     in_flight: int = _setting(
         2, "Evaluations pending when the next one is chosen, which affects the result; 0: as many as fit the workers."
@@ -199,11 +224,9 @@ def check_config(config: TrainConfig) -> None:
     if config.kept_target and config.alignment != "penalty":
         raise UserError(f"kept_target adapts a penalty; with alignment {config.alignment!r} there is none.")
     parse_takeover(config.takeover)
-    for name, allowed in (
-        ("path", PATHS), ("device", DEVICES), ("backend", BACKENDS), ("view", VIEWS), ("actions", ACTION_VIEWS),
-        ("alignment", ALIGNMENTS), ("time_limit", TIME_LIMITS),
-    ):  # fmt: skip
-        check_choice(name, getattr(config, name), allowed)
+    for item in fields(config):
+        if item.metadata["choices"]:
+            check_choice(item.name, getattr(config, item.name), item.metadata["choices"])
 
 
 def _check_types(config: object, wanted: Iterable[Field[Any]]) -> None:

@@ -60,6 +60,16 @@ INCIDENT: dict[str, Values] = {
     "search": _INCIDENT | _OBEDIENT | {"epochs": 8, "kept_target": 0.985},  # a larger margin, also for finalists
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
+# With many hosts there are hundreds of actions, and against most opponents hardly two inputs of a batch are equal: one
+# decoy action per host learns faster, and minibatches make many gradient steps of one pass (docs/own-network.md).
+MANY_HOSTS = 16
+_BY_HOST: Values = {"actions": "host-decoy"}
+_MINIBATCHES: Values = _BY_HOST | _GENERALISED | {"minibatch": 500, "epochs": 2}
+MANY: dict[str, dict[str, Values]] = {
+    "workflow": {"bline": _BY_HOST, "": _MINIBATCHES},
+    "general": {"bline": _BY_HOST, "": _MINIBATCHES},
+    "search": {"bline": _BY_HOST | {"epochs": 8}, "": _MINIBATCHES},
+}
 INCIDENT_SEARCH: Values = {"finalists": 5}  # more priorities matter in incidents
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
@@ -77,8 +87,13 @@ PRESET_WORDS = {
 }
 
 
-def make_config(preset: str = "", **values: Any) -> TrainConfig:
+def make_config(preset: str = "", hosts: int = 0, /, **values: Any) -> TrainConfig:
     """The settings of a preset with some values changed; by default the preset for the task.
+
+    Args:
+        preset: its name.
+        hosts: number of hosts of the network, if it is not CAGE Challenge 2.
+        values: settings by name.
 
     >>> make_config("parallel-25").batch
     2500
@@ -94,8 +109,11 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
         if name not in known:
             raise UserError(f"unknown setting {name!r}; allowed: {', '.join(known)}.")
     suited: Values = {}
+    opponent = "bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""
     if preset in AGAINST:
-        suited |= AGAINST[preset]["bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""]
+        suited |= AGAINST[preset][opponent]
+    if preset in MANY and hosts > MANY_HOSTS:
+        suited |= MANY[preset][opponent]
     if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
         suited |= INCIDENT[preset]
     if values.get("alignment", TrainConfig.alignment) != "penalty":
@@ -121,7 +139,7 @@ NO_SEARCH = ("general", "universal", "original", "champion")  # presets that do 
 TASK_FIELDS = ("workflow", "universal")  # chosen by the search
 
 
-def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
+def make_search_config(preset: str = "", hosts: int = 0, /, **values: Any) -> SearchConfig:
     """The settings of a search: a preset with some values changed.
 
     >>> make_search_config(n_workflows=3, n_envs=50).train.n_envs
@@ -134,7 +152,7 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     if preset and preset not in PRESETS:
         allowed = ", ".join(name for name in PRESETS if name not in NO_SEARCH)
         raise UserError(f"unknown preset {preset!r}; allowed: {allowed}.")
-    train = make_config(preset or "search", **values)
+    train = make_config(preset or "search", hosts, **values)
     if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} does not train a single workflow, as a search needs.")
     if is_incident(train.takeover):
@@ -144,15 +162,15 @@ def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     return config
 
 
-def command_of(config: SearchConfig | TrainConfig) -> str:
-    """The command that makes a run with these settings: the options that differ from their defaults."""
+def command_of(config: SearchConfig | TrainConfig, hosts: int = 0) -> str:
+    """The command that makes a run with these settings: the options that differ from the defaults for so many hosts."""
     search = isinstance(config, SearchConfig)
     train = config.train if isinstance(config, SearchConfig) else config
     names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
     task = {name: getattr(train, name) for name in names}
-    usual = asdict(make_config("search" if search else "", **task)) | {"red_agent": TrainConfig.red_agent}
+    usual = asdict(make_config("search" if search else "", hosts, **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
-    plain = make_search_config(**task) if search else None
+    plain = make_search_config("", hosts, **task) if search else None
     own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
     words = [f"workflow-rl {'search' if search else 'train'}"]
     for name, default in (own | usual).items():

@@ -313,7 +313,10 @@ def versions() -> dict[str, str]:
 @cache
 def commit() -> str:
     """Commit of the source if it is a git checkout, else ``unknown``."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():  # an installed package may lie within a checkout of something else
+        return "unknown"
+    git = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

@@ -66,3 +66,9 @@ GLOSSARY: dict[str, str] = {  # a word is explained before another explanation u
     "run": "One search or training in its own directory, which is all that is needed to resume, repeat or report it.",
     "trace": "A file with recorded games of CybORG, which the engine replays to show that it plays by the same rules.",
 }
+
+
+def glossary_page() -> str:
+    """The text of ``docs/glossary.md``."""
+    rows = [f'| <a id="{term.replace(" ", "-")}"></a>{term} | {text} |' for term, text in sorted(GLOSSARY.items())]
+    return "\n".join(["# Glossary", "", "| word | meaning |", "|---|---|", *rows, ""])

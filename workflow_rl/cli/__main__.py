@@ -10,9 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from workflow_rl.cli.bench import bench_app
-from workflow_rl.cli.common import (
-    say,
-)
+from workflow_rl.cli.common import Command, GroupedCommand, say
 from workflow_rl.cli.evaluate import evaluate
 from workflow_rl.cli.export import export
 from workflow_rl.cli.network import network_app
@@ -29,7 +27,6 @@ app = typer.Typer(
     name="workflow-rl",
     help="Workflow search for autonomous cyber defence (CAGE Challenge 2).",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -89,10 +86,32 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-for command in (playbook, replay, train, search, runs, evaluate, report, watch, export):  # in the order of --help
-    app.command()(command)
-app.add_typer(network_app, name="network")
-app.add_typer(bench_app, name="bench")
+COMMANDS: dict[Command, str] = {  # in the order of --help: each with examples
+    search: "search|search --red-agent meander --takeover 30|search --n-workflows 4 --run-dir runs/first|"
+    "search --network plant|search --resume runs/first",
+    report: "report runs/first|report runs/first runs/second -o both.html",
+    watch: "watch runs/first --episode worst|watch champion --red-agent meander",
+    evaluate: "evaluate runs/first|evaluate champion --protocol challenge|evaluate expert --takeover 30 --episodes 200",
+    runs: "runs|runs runs/first runs/second",
+    train: "train --workflow enterprise,op_server,op_host,user,defender|train --red-agent bline,meander|"
+    "train --preset standard --max-episodes 20",
+    playbook: "playbook champion|playbook runs/first --red-agent bline",
+    export: "export runs/first agent|export champion agent --edition leaderboard",
+    replay: "replay recorded.npz|replay --live 10 --red-agent bline",
+}
+
+
+def _epilog(examples: str) -> str:
+    """Examples of a command, one per line, after its options."""
+    return "\n  ".join(["\b\nExamples:", *(f"workflow-rl {example}" for example in examples.split("|"))])
+
+
+for command, examples in COMMANDS.items():
+    app.command(cls=GroupedCommand, epilog=_epilog(examples))(command)
+for name, group in {"network": network_app, "bench": bench_app}.items():
+    for registered in group.registered_commands:
+        registered.cls = GroupedCommand
+    app.add_typer(group, name=name)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REDS = ("bline", "meander")  # opponents of the measurements
 
-bench_app = typer.Typer(help="Measured figures, each beside its reference in the same run.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measures speed and regret, each beside its reference.", no_args_is_help=True)
 
 
 @bench_app.command("env")
@@ -35,7 +35,7 @@ def bench_env_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Steps per second of the environments at 1 to 4096 environments, of the engine alone, and of genuine CybORG."""
+    """Speed of the environments. Steps per second of 1 to 4096 of them, of the engine alone, and of genuine CybORG."""
     from workflow_rl.engine.networks.copies import chosen_network
     from workflow_rl.envs.checks import parse_red_agents
     from workflow_rl.studies.bench import bench_env, bench_hosts
@@ -58,7 +58,7 @@ def bench_train_command(
     plain_updates: Annotated[int, typer.Option(help="Updates of the plain path and of the network alone.")] = 12,
     as_json: Json = False,
 ) -> None:
-    """Transitions per second of training, beside the network's own arithmetic and stable-baselines3."""
+    """Speed of training. Transitions per second beside the network's own arithmetic and stable-baselines3."""
     from workflow_rl.studies.bench_train import bench_train
 
     figures = bench_train(updates, plain_updates, say)
@@ -72,7 +72,7 @@ def bench_cyborg_command(
     native_updates: Annotated[int, typer.Option(help="Updates on the native engine, per red agent.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """Transitions per second of training on processes of genuine CybORG, beside the native engine."""
+    """Speed of training on genuine CybORG. Transitions per second beside the native engine."""
     from workflow_rl.envs.cyborg_sim import Backend, check_backend
 
     check_backend(Backend("cyborg"))
@@ -92,7 +92,7 @@ def bench_search_command(
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
-    """Regret of GP-UCB, random search and round-robin on tables whose truth is known."""
+    """Regret of the search on known tables. GP-UCB stands beside random search and round-robin."""
     from workflow_rl.config import check_jobs
     from workflow_rl.engine.network_file import load_network
     from workflow_rl.studies.bench_search import bench_search, default_tables

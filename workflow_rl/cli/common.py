@@ -6,22 +6,79 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from workflow_rl.config import SEARCH_FIELDS, TrainConfig
+from workflow_rl.config import BACKENDS, BUDGET, GROUPS, MACHINE, SEARCH_FIELDS, TRAINING, WHAT, TrainConfig
 from workflow_rl.presets import AGAINST, NO_SEARCH, PRESET_WORDS, PRESETS, TASK_FIELDS
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of standard output.")]
-Edition = Annotated[str, typer.Option(help="Edition of CybORG 2.1: current or leaderboard.")]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Jobs = Annotated[int | None, typer.Option(help="Processes.", show_default="one per core")]
-CyborgPath = Annotated[str, typer.Option(help="A checkout of CybORG to use instead of csle-cyborg.")]
+
+def suggesting(*values: str) -> Callable[[], list[str]]:
+    """What the shell offers as the value of an option."""
+    return lambda: list(values)
+
+
+def bundled_networks() -> list[str]:
+    """The names that the shell offers for a network."""
+    from workflow_rl.engine.network_file import bundled
+
+    return list(bundled())
+
+
+def known_runs() -> list[str]:
+    """The run directories that the shell offers."""
+    return sorted(str(path.parent) for path in Path("runs").glob("*/config.json"))
+
+
+def known_defenders() -> list[str]:
+    """The defenders that the shell offers: those with a name, and runs."""
+    return ["champion", "expert", "sleep", "random", "reactive-restore", "reactive-remove", *known_runs()]
+
+
+red_agents = suggesting("bline", "meander", "sleep")
+editions = suggesting("current", "leaderboard")
+SUGGESTED = {"red_agent": red_agents, "edition": editions, "warm_start": suggesting("none", "general")}
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object as the last line of standard output.", rich_help_panel=MACHINE),
+]
+Edition = Annotated[str, typer.Option(help="CybORG's rules: current or leaderboard.", autocompletion=editions)]
+OwnEdition = Annotated[
+    str | None,
+    typer.Option(
+        help="CybORG's rules: current or leaderboard.", show_default="the policy's own, else current",
+        autocompletion=editions,
+    ),
+]  # fmt: skip
+RedAgents = Annotated[
+    str | None,
+    typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all", autocompletion=red_agents),
+]
+Defender = Annotated[
+    str,
+    typer.Argument(
+        help="A run, a policy file, champion, expert, sleep, random, reactive-restore, reactive-remove.",
+        autocompletion=known_defenders,
+    ),
+]
+BackendName = Annotated[
+    str,
+    typer.Option(
+        help="native, or cyborg: genuine CybORG.", autocompletion=suggesting(*BACKENDS), rich_help_panel=MACHINE
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.", rich_help_panel=MACHINE)]
+Jobs = Annotated[int | None, typer.Option(help="Processes.", show_default="one per core", rich_help_panel=MACHINE)]
+CyborgPath = Annotated[
+    str, typer.Option(help="A checkout of CybORG to use instead of csle-cyborg.", rich_help_panel=MACHINE)
+]
 Takeover = Annotated[
     str | None,
     typer.Option(help="Steps that red plays before blue may act, or a range of them.", show_default="the policy's own"),
@@ -29,17 +86,21 @@ Takeover = Annotated[
 NetworkName = Annotated[
     str | None,
     typer.Option(
-        "--network", metavar="FILE|NAME", help="Network to defend: a file, or the name of a bundled one.",
-        show_default="the run's own, else cage2",
+        "--network", metavar="FILE|NAME", help="A network file, or a bundled one's name.",
+        show_default="the run's own, else cage2", autocompletion=bundled_networks,
     ),
 ]  # fmt: skip
-RunDir = Annotated[Path | None, typer.Option(help="Where to keep the run; default: a new one under runs/.")]
-Resume = Annotated[Path | None, typer.Option(help="Go on with this run, which was interrupted.")]
+RunDir = Annotated[
+    Path | None,
+    typer.Option(help="Where to keep the run; default: a new one under runs/.", rich_help_panel=MACHINE),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        help="Go on with this run, which was interrupted.", rich_help_panel=MACHINE, autocompletion=known_runs
+    ),
+]
 
-PRESET_HELP = "; ".join(f"{name}: {words}" for name, words in PRESET_WORDS.items())
-SEARCH_PRESET_HELP = "; ".join(
-    f"{name}: {words.split('; the default')[0]}" for name, words in PRESET_WORDS.items() if name not in NO_SEARCH
-)
 SECONDS_BETWEEN_LINES = 5.0
 
 Command = Callable[..., None]
@@ -50,6 +111,37 @@ Figures = dict[str, Any]
 def acting(red_agents: Sequence[str]) -> list[str]:
     """The red agents of a network without the one that only sleeps."""
     return [name for name in red_agents if name != "sleep"]
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help lists its options by group.
+
+    Typer's own panels truncate the names of options in a terminal of 80 columns.
+    """
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Writes a section for each group."""
+        groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for parameter in self.get_params(ctx):
+            group = MACHINE if parameter.name == "help" else getattr(parameter, "rich_help_panel", None) or WHAT
+            groups[group] += filter(None, [parameter.get_help_record(ctx)])
+        for group, records in groups.items():
+            if records:
+                with formatter.section(group or (f"What to {self.name}" if groups[BUDGET] else "Options")):
+                    formatter.write_dl(records)
+        presets = [words for words in PRESET_WORDS.items() if self.name == "train" or words[0] not in NO_SEARCH]
+        if self.name in ("train", "search"):
+            with formatter.section("Presets"):
+                formatter.write_dl(presets)
+
+
+def preset_option(presets: Iterable[str]) -> Any:
+    """The option ``--preset``."""
+    names = list(presets)
+    return typer.Option(
+        help=f"Settings to start from: {', '.join(names)}.", show_default=False, rich_help_panel=TRAINING,
+        autocompletion=lambda: [(name, PRESET_WORDS[name]) for name in names],
+    )  # fmt: skip
 
 
 def with_settings(command: Command) -> Command:
@@ -70,7 +162,12 @@ def _with_options(command: Command, settings: list[tuple[Field[Any], str]]) -> C
         kind: Any = type(item.default)
         name = f"--{item.name.replace('_', '-')}"
         names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name]
-        option = typer.Option(*names, help=f"{item.metadata['help']} [default: {default}]", show_default=False)
+        known = item.metadata["choices"]
+        option = typer.Option(
+            *names, help=item.metadata["help"] + (f" [default: {default}]" if default else ""), show_default=False,
+            rich_help_panel=item.metadata["group"],
+            autocompletion=suggesting(*known) if known else SUGGESTED.get(item.name),
+        )  # fmt: skip
         annotation = Annotated[kind | None, option]
         parameters.append(
             inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

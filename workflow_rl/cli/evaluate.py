@@ -8,15 +8,20 @@ from typing import Annotated
 import typer
 
 from workflow_rl.cli.common import (
+    BackendName,
     CyborgPath,
+    Defender,
     Figures,
     Jobs,
     Json,
     NetworkName,
+    OwnEdition,
+    RedAgents,
     Seed,
     Takeover,
     progress,
     show_result,
+    suggesting,
     too_good,
 )
 from workflow_rl.cli.screen import Rows, Screen, Wide
@@ -25,27 +30,22 @@ from workflow_rl.errors import UserError
 
 
 def evaluate(
-    policy: Annotated[
-        str,
-        typer.Argument(
-            help="A run, a policy file, champion, expert, sleep, random, reactive-restore, reactive-remove."
-        ),
-    ],
-    red_agent: Annotated[
-        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all of the network")
-    ] = None,
-    edition: Annotated[
-        str | None, typer.Option(help="current or leaderboard.", show_default="the policy's own, else current")
-    ] = None,
+    policy: Defender,
+    red_agent: RedAgents = None,
+    edition: OwnEdition = None,
     episodes: Annotated[
         int | None, typer.Option(help="Games per red agent.", show_default="1000; on genuine CybORG 100")
     ] = None,
     takeover: Takeover = None,
     greedy: Annotated[bool, typer.Option(help="Play the most probable action of a trained policy.")] = False,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy; default: the mean of all.")] = "",
-    backend: Annotated[str, typer.Option(help="native, or cyborg: genuine CybORG.")] = "native",
+    backend: BackendName = "native",
     protocol: Annotated[
-        str, typer.Option(help="challenge: the official table, on CybORG beside the native engine's.")
+        str,
+        typer.Option(
+            help="challenge: the official table, on CybORG beside the native engine's.",
+            autocompletion=suggesting("challenge"),
+        ),
     ] = "",
     jobs: Jobs = None,
     cyborg_path: CyborgPath = "",
@@ -54,7 +54,7 @@ def evaluate(
     wide: Wide = False,
     as_json: Json = False,
 ) -> None:
-    """Mean return of a blue policy over 30, 50 and 100 steps against each red agent, with standard errors."""
+    """Measures a defender. Mean return over 30, 50 and 100 steps against each red agent, with standard errors."""
     from workflow_rl.config import check_jobs
     from workflow_rl.defenders.names import DEFAULT_EPISODES, Asked, challenge, evaluate_named, network_named
     from workflow_rl.envs.checks import parse_red_agents

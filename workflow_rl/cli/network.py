@@ -7,24 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, Seed, say, show_result
+from workflow_rl.cli.common import Figures, Json, Seed, bundled_networks, say, show_result
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
     from workflow_rl.engine.network import Network
     from workflow_rl.engine.network_file import Examination
 
-network_app = typer.Typer(
-    help="Your own networks: check, draw, generate them; exchange them with CybORG.", no_args_is_help=True
-)
+network_app = typer.Typer(help="Checks, draws, generates, imports and exports networks.", no_args_is_help=True)
 
-NetworkName = Annotated[str, typer.Argument(metavar="NETWORK", help="A network file, or the name of a bundled one.")]
+NetworkName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NETWORK", help="A network file, or the name of a bundled one.", autocompletion=bundled_networks
+    ),
+]
 NewFile = Annotated[Path, typer.Argument(metavar="OUT", help="A new file.")]
 
 
 @network_app.command("check")
 def check_command(network: NetworkName, as_json: Json = False) -> None:
-    """Lists every mistake of a network file with its line; of a good one, what it means for the search."""
+    """Lists every mistake of a network file. Of a good one it says what it means for the search."""
     from workflow_rl.engine.network_file import examine_file, network_path
 
     path = network_path(network)
@@ -42,7 +45,7 @@ def show_command(
     svg: Annotated[Path | None, typer.Option(metavar="OUT", help="A new SVG file for the picture.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Draws a network: subnets, hosts by unit type, red's ways, its foothold and its goal."""
+    """Draws a network. The picture has subnets, hosts by unit type, red's ways, its foothold and its goal."""
     from rich.console import Console
 
     from workflow_rl.engine.network_file import as_network
@@ -66,7 +69,7 @@ def new_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Generates a network of workstations, servers and a plant, by the rules of CAGE Challenge 2."""
+    """Generates a network. It has workstations, servers and a plant, and the rules of CAGE Challenge 2."""
     from workflow_rl.engine.networks.generate import generate
 
     made = generate(hosts, unit_types, seed)
@@ -84,7 +87,7 @@ def import_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Turns a scenario of CybORG into a network file, and says what could not be carried over."""
+    """Turns a scenario of CybORG into a network file. It says what could not be carried over."""
     from workflow_rl.engine.cyborg.importer import import_scenario
     from workflow_rl.engine.networks.complaint import named
 
@@ -100,7 +103,7 @@ def export_command(
     to: Annotated[str, typer.Option(help="The simulator that shall read it: cyborg.")] = "cyborg",
     as_json: Json = False,
 ) -> None:
-    """Writes a network as a scenario that genuine CybORG plays, or says why it cannot."""
+    """Writes a network as a scenario of CybORG, or says why it cannot."""
     from workflow_rl.engine.cyborg.exporter import scenario_text
     from workflow_rl.engine.cyborg.problems import cyborg_problems
     from workflow_rl.engine.network_file import as_network

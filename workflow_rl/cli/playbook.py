@@ -6,16 +6,26 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, NetworkName, Seed, Takeover, acting, progress, show_result
+from workflow_rl.cli.common import (
+    Defender,
+    Figures,
+    Json,
+    NetworkName,
+    OwnEdition,
+    RedAgents,
+    Seed,
+    Takeover,
+    acting,
+    progress,
+    show_result,
+)
 from workflow_rl.cli.screen import Rows, Screen
 
 
 def playbook(
-    policy: Annotated[str, typer.Argument(help="A run, a policy file, champion, expert or a reference defender.")],
-    red_agent: Annotated[
-        str | None, typer.Option(help="bline, meander, sleep, or a comma list.", show_default="all that act")
-    ] = None,
-    edition: Annotated[str | None, typer.Option(help="current or leaderboard.", show_default="the policy's")] = None,
+    policy: Defender,
+    red_agent: RedAgents = None,
+    edition: OwnEdition = None,
     takeover: Takeover = None,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy.")] = "",
     episodes: Annotated[int, typer.Option(help="Games against each red agent.")] = 1500,
@@ -23,7 +33,7 @@ def playbook(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Reads out a defender's own playbook: which unit types it repairs before which, and the orders it so keeps."""
+    """Reads out a defender's own playbook. Which unit types it repairs before which, and the orders it so keeps."""
     from dataclasses import asdict
 
     from workflow_rl.config import CHALLENGE_LENGTHS

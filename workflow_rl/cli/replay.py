@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, NetworkName, progress, show_result
+from workflow_rl.cli.common import CyborgPath, Edition, Jobs, Json, NetworkName, progress, red_agents, show_result
 from workflow_rl.cli.screen import Rows, Screen
+from workflow_rl.config import MACHINE
 from workflow_rl.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def replay(
         list[str] | None, typer.Option(help="Live: policy file, run, champion or reference defender; can be repeated.")
     ] = None,
     red_agent: Annotated[
-        str | None, typer.Option(help="Live: bline, meander, sleep, or a comma list.", show_default="all")
+        str | None,
+        typer.Option(
+            help="Live: bline, meander, sleep, or a comma list.", show_default="all", autocompletion=red_agents
+        ),
     ] = None,
     green_agent: Annotated[
         str | None, typer.Option(help="Live: sleep, active, or a comma list.", show_default="both")
@@ -35,12 +39,14 @@ def replay(
         str | None, typer.Option(help="Live: steps that red plays before blue acts, or a range.", show_default="0")
     ] = None,
     jobs: Jobs = None,
-    seed: Annotated[int | None, typer.Option(help="Live: same seed, same games.", show_default="0")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Live: same seed, same games.", show_default="0", rich_help_panel=MACHINE)
+    ] = None,
     cyborg_path: CyborgPath = "",
     network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
-    """Replays games of genuine CybORG through the engine and counts the steps that differ.
+    """Compares the engine with games of genuine CybORG. It replays them and counts the steps that differ.
 
     The games are recorded ones, or with --live played at the same time, each chance outcome taken over as it falls.
 

@@ -8,17 +8,20 @@ from typing import Annotated
 
 import typer
 
-from workflow_rl.cli.common import Figures, Json, NetworkName, show_result
+from workflow_rl.cli.common import Figures, Json, NetworkName, known_runs, show_result
 from workflow_rl.cli.screen import Rows, Screen, Wide
 
 
 def runs(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Runs to compare; default: list those in runs/.")] = None,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Runs to compare; default: list those in runs/.", autocompletion=known_runs),
+    ] = None,
     folder: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs"),
     wide: Wide = False,
     as_json: Json = False,
 ) -> None:
-    """Lists runs, or compares some: results side by side and the settings in which they differ."""
+    """Lists runs, or compares some. Shows results side by side and the settings in which they differ."""
     from workflow_rl.report.listing import compare_runs, list_runs
 
     found = asdict(compare_runs(paths)) if paths else {"runs": [asdict(row) for row in list_runs(folder)]}
@@ -28,7 +31,9 @@ def runs(
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="A search, a training or a policy file; several runs are compared."),
+        typer.Argument(
+            help="A search, a training or a policy file; several runs are compared.", autocompletion=known_runs
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write; default: report.html in the run.")
@@ -39,7 +44,7 @@ def report(
     network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
-    """Writes one HTML file about a run or policy: the answer, figures, and episodes to replay. It works offline."""
+    """Writes one HTML file about a run or policy. It has the answer, figures, and episodes to replay, and works offline."""
     from workflow_rl.engine.network_file import as_network
     from workflow_rl.report.build import write_report
 

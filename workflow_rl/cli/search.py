@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workflow_rl.cli.common import (
-    SEARCH_PRESET_HELP,
     Json,
     NetworkName,
     Resume,
     RunDir,
+    preset_option,
     say,
     show_result,
+    suggesting,
     with_search_settings,
 )
 from workflow_rl.cli.screen import Screen, Wide
-from workflow_rl.config import check_jobs
+from workflow_rl.config import EXPERT, MACHINE, check_jobs
 from workflow_rl.errors import UserError
-from workflow_rl.presets import make_search_config, task_of
+from workflow_rl.presets import NO_SEARCH, PRESETS, make_search_config, task_of
 
 if TYPE_CHECKING:
     from workflow_rl.cli.search_view import SearchView
@@ -37,28 +38,39 @@ Where = tuple[str, float | None, float | None]  # address of a Ray cluster, CPUs
 
 @with_search_settings
 def search(
-    preset: Annotated[str, typer.Option(help=SEARCH_PRESET_HELP, show_default=False)] = "",
+    preset: Annotated[str, preset_option(name for name in PRESETS if name not in NO_SEARCH)] = "",
     jobs: Annotated[
-        int | None, typer.Option(help="Most trainings at once.", show_default="one per core; with --ray: all it has")
+        int | None,
+        typer.Option(
+            help="Most trainings at once.", show_default="one per core; with --ray: all it has", rich_help_panel=MACHINE
+        ),
     ] = None,
     ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Train on a Ray cluster: auto, local or HOST:PORT.", show_default="")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Train on a Ray cluster: auto, local or HOST:PORT.",
+            rich_help_panel=MACHINE,
+            autocompletion=suggesting("auto", "local"),
+        ),
     ] = "",
     cpus_per_evaluation: Annotated[
-        float | None, typer.Option(help="Ray: CPUs of each training of an evaluation.", show_default="1")
+        float | None,
+        typer.Option(help="Ray: CPUs of each training of an evaluation.", show_default="1", rich_help_panel=EXPERT),
     ] = None,
     gpus_per_evaluation: Annotated[
-        float | None, typer.Option(help="Ray: GPUs of each, also a fraction.", show_default="0")
+        float | None,
+        typer.Option(help="Ray: GPUs of each, also a fraction.", show_default="0", rich_help_panel=EXPERT),
     ] = None,
     network: NetworkName = None,
     run_dir: RunDir = None,
     resume: Resume = None,
-    report: Annotated[bool, typer.Option(help="Write report.html at the end.")] = True,
+    report: Annotated[bool, typer.Option(help="Write report.html at the end.", rich_help_panel=MACHINE)] = True,
     wide: Wide = False,
     as_json: Json = False,
     **values: Any,
 ) -> None:
-    """Searches the best workflow: suggests one, trains it until it is followed, evaluates it, and repeats."""
+    """Finds the best workflow. It suggests one, trains it until it is followed, evaluates it, and repeats."""
     from workflow_rl.cli.search_view import print_search
 
     given = {name: value for name, value in values.items() if value is not None}
@@ -71,7 +83,7 @@ def search(
         read_search_config(resume)  # a search at all?
     defended = chosen_network(resume, network)
     given = task_of(preset, given, defended.red_agents, defended.editions)
-    config = make_search_config(preset, **({"in_flight": 0} if ray else {}) | given)
+    config = make_search_config(preset, len(defended.hosts), **({"in_flight": 0} if ray else {}) | given)
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
     from workflow_rl.search.result import verdict_of, with_verdict

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workflow_rl.cli.common import (
-    PRESET_HELP,
     Figures,
     Json,
     NetworkName,
     Resume,
     RunDir,
+    preset_option,
     say,
     show_result,
     too_good,
@@ -22,8 +22,9 @@ from workflow_rl.cli.common import (
     with_settings,
 )
 from workflow_rl.cli.screen import Screen
-from workflow_rl.config import chain
+from workflow_rl.config import MACHINE, chain
 from workflow_rl.errors import SimulatorError, UserError
+from workflow_rl.presets import PRESETS
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -35,15 +36,15 @@ if TYPE_CHECKING:
 
 @with_settings
 def train(
-    preset: Annotated[str, typer.Option(help=PRESET_HELP, show_default=False)] = "",
+    preset: Annotated[str, preset_option(PRESETS)] = "",
     network: NetworkName = None,
     run_dir: RunDir = None,
     resume: Resume = None,
-    tensorboard: Annotated[bool, typer.Option(help="Write figures for TensorBoard.")] = True,
+    tensorboard: Annotated[bool, typer.Option(help="Write figures for TensorBoard.", rich_help_panel=MACHINE)] = True,
     as_json: Json = False,
     **values: Any,
 ) -> None:
-    """Trains one policy: for one workflow (--workflow), for all of them (--universal), or a general one."""
+    """Trains one defender. It is for one workflow (--workflow), for all (--universal), or a general one."""
     from workflow_rl.defenders.imitation import expert_teacher
     from workflow_rl.training.trainer import train_workflow
 
@@ -92,7 +93,8 @@ def _new_run(preset: str, given: Figures, path: Path | None, network: str | None
     from workflow_rl.training.train_task import check_task
 
     defended = chosen_network(None, network)
-    config = make_config(preset, **task_of(preset, given, defended.red_agents, defended.editions))
+    task = task_of(preset, given, defended.red_agents, defended.editions)
+    config = make_config(preset, len(defended.hosts), **task)
     check_task(config, defended)
     return Run.create(path or new_run_directory(preset or "train"), config, copy_of(defended))
 

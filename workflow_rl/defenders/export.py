@@ -10,11 +10,11 @@ from pathlib import Path
 from workflow_rl.config import is_incident
 from workflow_rl.defenders.names import CHAMPION, edition_of, policy_path
 from workflow_rl.defenders.protocol import EXPERT, REFERENCE_POLICIES, reference_policy
+from workflow_rl.engine.bait import NO_ACTION, bait_of
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.networks.copies import AnyNetwork, chosen_network, copy_of, in_words
-from workflow_rl.envs.blue import REMEMBERED
-from workflow_rl.envs.views import check_seen
+from workflow_rl.envs.views import unlike_cage2
 from workflow_rl.errors import UserError
 from workflow_rl.runs import NETWORK_FILE, Json, tensor_bytes, write_atomically
 from workflow_rl.training.evaluation import workflows_of_policy
@@ -78,35 +78,30 @@ def _policy_files(
     """Files of an agent with a trained policy, and their description."""
     found = load_policy(path, network)
     check_edition(found, edition)
-    if found.view.tracks:
-        _check_memory(network)
     if found.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows = workflows_of_policy(found, workflow)
     chosen, greedy = str(workflows[0]) if workflows else "", greedy or found.greedy
     arrays, meta = policy_content(found)
-    agent = {"workflow": chosen, "greedy": greedy}
+    own_memory = found.view.tracks and bool(unlike_cage2(network))  # CAGE Challenge 2 has more to remember
+    agent = {"workflow": chosen, "greedy": greedy} | ({"bait": _bait(network)} if own_memory else {})
     own = {"workflow": chosen, "universal": False}  # the exported policy file follows the chosen workflow only
     acts = "It takes the most probable action." if greedy else "It samples its actions; `Agent(seed=...)` seeds them."
     if is_incident(found.takeover):
         acts += f" It was trained for incidents, where red plays {found.takeover} steps before blue takes over."
     files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
-    files |= _sources(found.view.tracks, False)
+    files |= _sources(found.view.tracks and not own_memory, False)
     files["README.md"] = _readme(
         chosen, f"against {', '.join(dict.fromkeys(found.red_agent.split(',')))}", acts, edition, WEIGHTS, network
     )
     return files, {"workflow": chosen, "greedy": greedy, "edition": edition, "takeover": found.takeover}
 
 
-def _check_memory(network: Network) -> None:
-    """Rejects a network that the memory of exported agents does not know."""
-    try:
-        check_seen(network, REMEMBERED)
-    except UserError:
-        raise UserError(
-            f"the memory of an exported agent knows only CAGE Challenge 2, not {in_words(network)}; export a policy "
-            "trained with --view plain --actions full."
-        ) from None
+def _bait(network: Network) -> Json:
+    """The tables of the network's decoys, for an agent that remembers its own."""
+    bait = bait_of(network)
+    useful = [[action for action in row if action != NO_ACTION] for row in bait.useful.tolist()]
+    return {name: table.tolist() for name, table in bait._asdict().items()} | {"useful": useful}
 
 
 def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
@@ -148,8 +143,8 @@ def _readme(workflow: str, how: str, acts: str, edition: str, weights: str, netw
 Made by workflow_rl, {how}, for the {edition} edition of CybORG 2.1. {follows} {acts}
 
 {CHALLENGE if own else OTHER_NETWORK.format(hosts=len(network.hosts), bits=network.n_bits, actions=network.n_actions)}
-The agent needs Python 3.7 or newer and numpy. If it has a memory (cage2_memory.py), call `agent.end_episode()` after
-every episode, as CybORG's script does. {weights}`network.toml` is the network that it defends.
+The agent needs Python 3.7 or newer and numpy. Call `agent.end_episode()` after every episode, as CybORG's
+script does: it clears what the agent remembers. {weights}`network.toml` is the network that it defends.
 """
     return text.encode()
 

@@ -63,8 +63,11 @@ class Agent:
         self._guard = about.get("guard") or {}
         self._code = _one_hot(self.workflow, types) if about.get("n_code", 0) else np.zeros(0)
         self._state = seed & _MASK
-        self._memory = _new_memory() if self._remembers or self._host_decoy else None
+        self._bait = wanted.get("bait")  # in other networks than CAGE Challenge 2
+        self._tracks = self._remembers or self._host_decoy
         self._last_action: int | None = None
+        self._memory: Any = None
+        self.end_episode()
 
     def get_action(self, observation: Any, action_space: Any = None) -> int:  # noqa: ARG002 (CybORG's interface)
         """Chooses the next action."""
@@ -90,6 +93,10 @@ class Agent:
         """Updates the memory with the last action and the new observation."""
         if self._memory is None:
             return
+        if isinstance(self._memory, Notes):
+            if self._last_action is not None:
+                self._memory.note(self._last_action)
+            return
         packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
         if self._last_action is None:
             _beside("cage2_memory").begin(self._memory, packed)
@@ -100,6 +107,8 @@ class Agent:
         """The policy's input: the observation, or the bits of the memory."""
         if not self._remembers:
             return seen
+        if isinstance(self._memory, Notes):
+            return np.concatenate([seen, np.array(self._memory.restored, np.float32)])
         module = _beside("cage2_memory")
         words = np.zeros(self._words, object)  # integers of any size
         module.write_bits(self._memory, words)
@@ -117,13 +126,14 @@ class Agent:
             action = min(int(above), len(sums) - 1)  # the product may be rounded up to the total
         if not self._host_decoy:
             return action
+        if isinstance(self._memory, Notes):
+            return self._memory.full_action(action)
         return int(_beside("cage2_memory").full_action(self._memory, action))
 
     def end_episode(self) -> None:
         """Clears the memory."""
         self._last_action = None
-        if self._memory is not None:
-            self._memory = _new_memory()
+        self._memory = (Notes(self._bait) if self._bait else _new_memory()) if self._tracks else None
 
     def set_initial_values(self, action_space: Any, observation: Any) -> None:
         """Does nothing; part of CybORG's interface."""
@@ -161,6 +171,37 @@ class Agent:
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
         return ((word ^ (word >> 31)) >> 11) * 2.0**-53
+
+
+class Notes:
+    """What blue remembers in any network: the set of its decoys on each host, and which hosts it restored.
+
+    Args:
+        bait: the tables that the export wrote, one entry per action: its host, whether it restores, the decoy it
+            places, the decoys beside which that is impossible; then the useful decoys of each host, and the action
+            of each host-decoy action.
+    """
+
+    def __init__(self, bait: dict[str, Any]) -> None:
+        self.bait = bait
+        self.decoys, self.restored = [0] * len(bait["useful"]), [0] * len(bait["useful"])
+
+    def note(self, action: int) -> None:
+        """Records an action."""
+        host = self.bait["host"][action]
+        if self.bait["restores"][action]:
+            self.decoys[host], self.restored[host] = 0, 1
+        elif self.decoys[host] & self.bait["beside"][action] == 0:
+            self.decoys[host] |= self.bait["places"][action]
+
+    def full_action(self, action: int) -> int:
+        """The action that a host-decoy action stands for: the host's first useful decoy that is missing, or none."""
+        full: int = self.bait["full"][action]
+        if full >= 0:
+            return full
+        there, places, beside = self.decoys[-1 - full], self.bait["places"], self.bait["beside"]
+        useful = (action for action in self.bait["useful"][-1 - full] if there & (places[action] | beside[action]) == 0)
+        return next(useful, 0)
 
 
 def _beside(name: str) -> Any:

@@ -29,7 +29,7 @@ from workflow_rl.envs.cyborg_agents import ProgramAgent, scanning_green
 from workflow_rl.errors import MissingExtraError, UserError, check_choice
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
-INSTALL = "in the checkout of workflow_rl: pip install -e '.[cyborg]'"
+INSTALL = "install it with: pip install 'workflow-rl[cyborg]'"
 
 
 @dataclass(frozen=True)

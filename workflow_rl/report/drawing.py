@@ -115,7 +115,7 @@ def to_paper(panels: Sequence[Figure], kind: str) -> bytes:
         from matplotlib.figure import Figure as Sheet
     except ImportError:
         raise MissingExtraError(
-            "figures need matplotlib; in the checkout of workflow_rl: pip install -e '.[figures]'."
+            "figures need matplotlib; install it with: pip install 'workflow-rl[figures]'."
         ) from None
     matplotlib.rcParams.update({"svg.hashsalt": "workflow_rl", "svg.fonttype": "none", "font.size": 9})
     sheet = Sheet((6.5, sum(panel.inches for panel in panels)), layout="constrained")

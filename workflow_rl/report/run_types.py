@@ -119,7 +119,7 @@ class RunData(Findings):
     @property
     def command(self) -> str:
         """The command that repeats the run."""
-        return command_of(self.config) + network_option(self.network, self.run)
+        return command_of(self.config, len(self.network.hosts)) + network_option(self.network, self.run)
 
     @property
     def where(self) -> str:

@@ -110,19 +110,27 @@ def finalists_in(events: Sequence[dict[str, Any]], network: Network) -> list[Fin
     return []
 
 
-def final_start(config: SearchConfig) -> str:
+def final_start(config: SearchConfig, network: Network) -> str:
     """Where finalists' trainings start: ``none``, or from the ``general`` policies that the search trains first."""
-    return make_config("workflow", red_agent=config.train.red_agent, takeover=config.train.takeover).warm_start
+    return _finishing(config, network).warm_start
 
 
-def final_config(config: SearchConfig, order: Order, replicate: int, length: int, start: str) -> TrainConfig:
+def _finishing(config: SearchConfig, network: Network) -> TrainConfig:
+    """The preset by which finalists learn."""
+    train = config.train
+    return make_config("workflow", len(network.hosts), red_agent=train.red_agent, takeover=train.takeover)
+
+
+def final_config(
+    config: SearchConfig, network: Network, order: Order, replicate: int, length: int, start: str
+) -> TrainConfig:
     """Settings of a finalist's training from ``start``: the search's task and penalty, learned as ``workflow`` does."""
     train = config.train
     red = train.red_agent if train.red_agent in FINISH_EPISODES else ""
     usual = FINISH_INCIDENT if is_incident(train.takeover) else FINISH_EPISODES[red]
     episodes = (config.finish_episodes or usual) * length
     seed = int(derive_seeds(train.seed, (SEED_OF_FINAL, replicate), 1)[0] >> np.uint64(1))
-    preset = make_config("workflow", red_agent=train.red_agent, takeover=train.takeover)
+    preset = _finishing(config, network)
     return replace(
         train, workflow=",".join(order), seed=seed, warm_start=start, max_episodes=episodes, min_episodes=episodes,
         patience=0, **{name: getattr(preset, name) for name in LEARNING},

@@ -41,6 +41,7 @@ ROWS = 4096  # orders predicted at once
 MOST_FITTED = 500  # observations from which weights and noise are learned; all of them count for what is predicted
 LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
+SURPRISE = 3.0  # deviations below the prediction of all other values, from which a value is doubted
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 
 
@@ -225,6 +226,32 @@ class OrderGP:
         """Means of f at the observed orders, without a prediction: values - noise * solution; (n,)."""
         noise = (self._known_noise() + self._noise).numpy()
         return np.asarray(self.values - self.scale * noise * self._seen.solution.numpy()[: len(noise)])
+
+    def surprises(self) -> np.ndarray:
+        """How far each value lies above what all other values predict, in standard deviations; (n,)."""
+        inverse = torch.cholesky_inverse(self._seen.factor)
+        return (self._seen.solution / inverse.diagonal().sqrt()).numpy()
+
+    def doubtful(self) -> list[Order]:
+        """Orders of which one value far below the prediction of the others is known, the most surprising first."""
+        if not 2 < len(self.orders) <= MOST_FITTED:
+            return []
+        found = sorted((float(z), order) for z, order in zip(self.surprises(), self.orders, strict=True))
+        return [order for z, order in found if z < -SURPRISE and self.orders.count(order) == 1]
+
+    def failed(self) -> np.ndarray:
+        """Which values are those of failed trainings; (n,) bool.
+
+        A training may end far below what its order allows. If a surprisingly low value is not confirmed by another
+        evaluation of the same order, it is not believed. If it is confirmed, each of the two explains the other.
+        """
+        best: dict[Order, float] = {}
+        for order, value in zip(self.orders, self.values, strict=True):
+            best[order] = max(value, best.get(order, -math.inf))
+        lower = np.array([v < best[order] for order, v in zip(self.orders, self.values, strict=True)], bool)
+        if not lower.any() or len(self.orders) > MOST_FITTED:
+            return np.zeros(len(self.orders), bool)
+        return lower & (self.surprises() < -SURPRISE)
 
     def upper_bound(self, orders: Sequence[Order] | torch.Tensor, beta: float) -> np.ndarray:
         """Mean + beta * sigma; (n,)."""

@@ -70,8 +70,10 @@ class Posterior:
     def __init__(self, items: Order, evaluated: Sequence[Evaluated]) -> None:
         self.items = items
         self.evaluated = sorted(evaluated, key=lambda e: (e.order, e.returns))
-        orders, values = [e.order for e in self.evaluated], [e.value for e in self.evaluated]
-        self.gp = OrderGP(items, orders, values, [e.standard_error for e in self.evaluated])
+        self.gp = self._process()
+        if (failed := self.gp.failed()).any():
+            self.evaluated = [e for e, wrong in zip(self.evaluated, failed, strict=True) if not wrong]
+            self.gp = self._process()
         table = np.array([e.returns for e in self.evaluated])  # (n, n_replicates)
         self.n_replicates = table.shape[1]
         levels = table.mean(axis=0)
@@ -79,6 +81,10 @@ class Posterior:
         self.level_error = float(levels.std(ddof=1) / math.sqrt(len(levels))) if several else None
         centred = table - levels + levels.mean()
         self._by_replicate = [self.gp.with_values(column) for column in centred.T] if several else []
+
+    def _process(self) -> OrderGP:
+        columns = zip(*((e.order, e.value, e.standard_error) for e in self.evaluated), strict=True)
+        return OrderGP(self.items, *map(list, columns))
 
     def quantile(self, comparisons: int = 1) -> float:
         """Number of standard errors that make a difference significant, at 95 % for that many comparisons together.

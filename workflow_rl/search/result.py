@@ -67,7 +67,9 @@ def search_result(
 def verdict_of(result: SearchResult) -> Verdict:
     """The verdict of a finished search, whose run is still in its directory."""
     path = Path(result.run)
-    source = Source(result.run, read_search_config(path), network_option(network_of(path), result.run))
+    network = network_of(path)
+    option = network_option(network, result.run)
+    source = Source(result.run, read_search_config(path), option, len(network.hosts))
     return verdict(result, result.evaluations, source)
 
 

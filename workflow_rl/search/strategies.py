@@ -33,6 +33,7 @@ MOST_AT_ONCE = 7  # items up to which several are chosen among all orders; 5,040
 MOST_ITEMS = 12
 POOL = 2048  # orders among which several are chosen at once, beyond that
 DESIGN = "design: tells the effects of pairs apart"
+DOUBTED = "again: its value is far below what all others predict, so its training may have failed"
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,10 @@ class OrderSearch(ABC):
         return np.random.default_rng([self.seed, len(self.observations) + len(pending)])
 
     def model(self) -> OrderGP:
-        """The process given all observations, for any strategy; sorted, so that their sequence does not matter."""
+        """The process given all believed observations, for any strategy; sorted: their sequence does not matter."""
         found = sorted(self.observations, key=lambda o: (o.order, o.value, o.standard_error))
-        return _fitted(self.items, tuple(found))
+        failed = _fitted(self.items, tuple(found)).failed()
+        return _fitted(self.items, tuple(one for one, wrong in zip(found, failed, strict=True) if not wrong))
 
 
 class GPUCBSearch(OrderSearch):
@@ -193,17 +195,20 @@ class GPUCBSearch(OrderSearch):
         return sorted(found, key=lambda order: (-found[order], order))[:POOL]
 
     def propose(self, pending: list[Order]) -> Suggestion:
-        """The order of highest bound, or of the design at first."""
+        """The order of highest bound; at first one of the design, and again one whose value is doubted."""
         model, rng, seen = self.model().with_pending(pending), self.rng(pending), self.seen
         design = len(seen) + len(pending) < self.n_initial
+        doubted = [one for one in self.model().doubtful() if (seen + pending).count(one) == 1] if not design else []
         if design:
             order = self._highest(lambda some: unpredictability(some, sorted(seen + pending), self.items), rng, [])
+        elif doubted:
+            order = doubted[0]
         else:
             order = self._highest(lambda some: model.upper_bound(some, self.beta), rng, sorted({*seen}))
         if not seen:
             return Suggestion(order, DESIGN if design else "first: nothing is known yet")
         mean, sigma = (float(array[0]) for array in model.predict([order]))
-        reason = DESIGN if design else self._reason(order, mean, seen, pending)
+        reason = DESIGN if design else DOUBTED if doubted else self._reason(order, mean, seen, pending)
         return Suggestion(order, reason, mean, sigma, mean + self.beta * sigma)
 
     def _highest(self, value: Value, rng: np.random.Generator, starts: list[Order]) -> Order:

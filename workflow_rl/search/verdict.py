@@ -52,6 +52,7 @@ class Source:
     run: str
     config: SearchConfig
     network: str = ""
+    hosts: int = 0  # of that network
     finished: bool = True
 
 
@@ -254,7 +255,7 @@ def _more(found: Findings, n_evaluations: int, priorities: Sequence[PairEffect],
         task = {name: getattr(train, name) for name in ("red_agent", "edition", "backend", "seed")}
         what, better = (
             "Games after a breach give the defender something to repair",
-            make_search_config(**task, takeover=BREACH),
+            make_search_config("", source.hosts, **task, takeover=BREACH),
         )
     elif found.best is None:
         longer = 2 * train.max_episodes
@@ -271,7 +272,7 @@ def _more(found: Findings, n_evaluations: int, priorities: Sequence[PairEffect],
         else:
             better = replace(config, n_workflows=math.ceil(times * n_evaluations))
             what += f": about {better.n_workflows} evaluations"
-    return NextStep(what, command_of(better) + source.network)
+    return NextStep(what, command_of(better, source.hosts) + source.network)
 
 
 def _times(found: Findings, priorities: Sequence[PairEffect]) -> float:

@@ -182,7 +182,7 @@ class WorkflowSearch:
 
     def _train_bases(self) -> list[WorkflowResult]:
         """Trains the general policies from which trainings start, if they do: one per replicate, for all workflows."""
-        starts = [self.config.train.warm_start] + [final_start(self.config)] * self.config.finish
+        starts = [self.config.train.warm_start] + [final_start(self.config, self.network)] * self.config.finish
         if "general" not in starts:
             return []
         names = [f"base {replicate}" for replicate in range(self.config.replicates)]
@@ -193,7 +193,7 @@ class WorkflowSearch:
 
     def _finish(self, posterior: Posterior) -> list[Finished]:
         """Trains the finalists to the end."""
-        config, start = self.config, final_start(self.config)
+        config, start = self.config, final_start(self.config, self.network)
         chosen = finalists_in(self.run.events(), self.network)
         if not chosen:
             taken = taken_types(Games.of(config.train, self.network))
@@ -206,7 +206,7 @@ class WorkflowSearch:
                 names[k, length] = [f"final {k}-{replicate}-{length}" for replicate in range(config.replicates)]
                 for replicate, name in enumerate(names[k, length]):
                     base = str(self._base_path(replicate)) if start == "general" else start
-                    settings = final_config(config, finalist.order, replicate, length, base)
+                    settings = final_config(config, self.network, finalist.order, replicate, length, base)
                     path = final_path(self.run.path, k, replicate, length)
                     self.executor.submit(Job(name, path, settings, self.network))
         return [

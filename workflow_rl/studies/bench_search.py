@@ -273,5 +273,7 @@ def default_tables() -> list[Path]:
     folder = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
     tables = [folder / f"workflow_table_{kind}.json" for kind in ("bline", "meander")]
     if not all(path.exists() for path in tables):
-        raise UserError("there is no stored table here; give one with --table FILE.")
+        raise UserError(
+            "the stored tables are part of a checkout, not of the installed package; give one with --table FILE."
+        )
     return tables
