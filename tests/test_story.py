@@ -211,6 +211,12 @@ def test_watch_prints_a_line_per_step_where_there_is_no_terminal() -> None:
     assert run("watch", UNIVERSAL, "--workflow", ORDER, "--episode", "3").stdout == done.stdout
 
 
+def test_watch_says_at_the_end_what_went_wrong(network: Network) -> None:
+    done = run("watch", "sleep", "--red-agent", "bline", "--episode", "worst")
+    story = Episodes(reference_policy("sleep", network), "bline", network).choose()[0]
+    assert done.stdout.splitlines()[-1].endswith(f"after 100 steps. {lesson(story, network)}")
+
+
 def test_watch_tells_the_same_story_as_json() -> None:
     found = run_json("watch", "reactive-restore", "--red-agent", "meander", "--episode", "best", "--seed", "4")
     games = Episodes(reference_policy("reactive-restore", load_network()), "meander", load_network(), seed=4)

@@ -79,10 +79,11 @@ def watch_defender(
         speed: steps per second.
         seed: of the games; default: those of reports.
     """
-    from workflow_rl.cli.watch_view import SEED, WHICH, Episodes, check_speed, show, told
+    from workflow_rl.cli.watch_view import WHICH, check_speed, show, told
     from workflow_rl.defenders.own import contender
     from workflow_rl.engine.network_file import as_network
     from workflow_rl.errors import UserError, check_choice
+    from workflow_rl.report.story import SEED, Episodes
 
     check_speed(speed)
     defended, chance = as_network(network), SEED if seed is None else seed

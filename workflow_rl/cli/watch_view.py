@@ -22,6 +22,7 @@ from workflow_rl.defenders.protocol import REFERENCE_POLICIES
 from workflow_rl.engine.network import Network
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.fidelity.traces import load_trace
+from workflow_rl.report.lesson import lesson
 from workflow_rl.report.story import (
     ACTIVITIES,
     BELIEFS,
@@ -91,9 +92,9 @@ def show(story: Story, network: Network, speed: float) -> None:
     console = Console()
     if console.is_terminal and sys.stdin.isatty():
         play(story, console, speed, network)
-        print(summary(story))
+        print(summary(story), lesson(story, network))
     else:
-        print("\n".join(lines(story)))
+        print("\n".join(lines(story)), lesson(story, network))
 
 
 def picture(story: Story, index: int, network: Network) -> RenderableType:
