@@ -44,7 +44,7 @@ def report(
     network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
-    """Writes one HTML file about a run or policy. It has the answer, figures and episodes to replay; it works offline."""
+    """Writes one HTML file about a run or policy. It has the answer, figures and replays, and works offline."""
     from workflow_rl.engine.network_file import as_network
     from workflow_rl.report.build import write_report
 
