@@ -14,7 +14,7 @@ from torch import nn
 
 import workflow_rl
 from tests.conftest import require
-from tests.helpers import run, run_json
+from tests.helpers import assert_refused, run, run_json
 from workflow_rl import CageVectorEnv, UserError, challenge, from_cleanrl, from_sb3, load_policy
 from workflow_rl.defenders.protocol import evaluate_table, reference_policy
 from workflow_rl.engine.network_file import load_network
@@ -208,6 +208,9 @@ def test_every_command_takes_a_converted_policy_and_the_table_is_that_of_the_com
     assert challenge(policy, episodes=5).total == printed["total"]
     assert run_json("watch", path, "--episode", "3")["red_agent"] == "bline"
     assert run("export", path, tmp_path / "agent").returncode == 0
+    assert run_json("report", path)["report"] == str(tmp_path / "mine.html")
+    assert "<title>mine.safetensors against bline,meander,sleep" in (tmp_path / "mine.html").read_text("utf-8")
+    assert_refused(run("report", path, "--figures", tmp_path / "figures"), "a policy file has none")
 
 
 def broken_agent() -> Any:

@@ -11,7 +11,7 @@ from workflow_rl.envs.registration import register_envs
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from workflow_rl.cli.watch_view import watch
+    from workflow_rl.cli.watch import watch_defender as watch
     from workflow_rl.config import TrainConfig
     from workflow_rl.defenders.converted import from_cleanrl, from_sb3
     from workflow_rl.defenders.own import ChallengeTable, challenge
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from workflow_rl.training.trainer import train_workflow
     from workflow_rl.training.workflow import Workflow
 
-_HOMES = {  # module of each public name
+_HOMES = {  # module of each public name, and its name there if that is another
     "CageEnv": "envs.env", "CageVectorEnv": "envs.env", "ChallengeTable": "defenders.own",
     "CyborgEnv": "envs.cyborg_env", "CyborgVectorEnv": "envs.cyborg_vector", "GPUCBSearch": "search.strategies",
     "OrderConditionedActorCritic": "training.actor_critic", "OrderSearch": "search.strategies",
@@ -41,7 +41,7 @@ _HOMES = {  # module of each public name
     "Suggestion": "search.strategies", "TrainConfig": "config", "UserError": "errors", "Workflow": "training.workflow",
     "challenge": "defenders.own", "from_cleanrl": "defenders.converted", "from_sb3": "defenders.converted",
     "load_network": "engine.network_file", "load_policy": "training.policy_file", "make_config": "presets",
-    "report": "report", "train_workflow": "training.trainer", "watch": "cli.watch_view",
+    "report": "report", "train_workflow": "training.trainer", "watch": "cli.watch:watch_defender",
 }  # fmt: skip
 
 __all__ = [
@@ -58,7 +58,8 @@ register_envs()
 def __getattr__(name: str) -> Any:
     """Imports public names on first use, so that ``workflow-rl --help`` does not load Numba."""
     if name in _HOMES:
-        return getattr(importlib.import_module(f"workflow_rl.{_HOMES[name]}"), name)
+        home, _, own = _HOMES[name].partition(":")
+        return getattr(importlib.import_module(f"workflow_rl.{home}"), own or name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -32,7 +32,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="A search or a training, finished or not; several are compared.", autocompletion=known_runs
+            help="A search, a training or a policy file; several runs are compared.", autocompletion=known_runs
         ),
     ],
     output: Annotated[
@@ -44,7 +44,7 @@ def report(
     network: NetworkName = None,
     as_json: Json = False,
 ) -> None:
-    """Writes one HTML file about a run. It has the answer, figures, and episodes to replay, and works offline."""
+    """Writes one HTML file about a run or policy. It has the answer, figures and replays, and works offline."""
     from workflow_rl.engine.network_file import as_network
     from workflow_rl.report.build import write_report
 

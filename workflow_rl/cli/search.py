@@ -71,12 +71,12 @@ def search(
     **values: Any,
 ) -> None:
     """Finds the best workflow. It suggests one, trains it until it is followed, evaluates it, and repeats."""
-    given = {name: value for name, value in values.items() if value is not None}
-    if resume is not None and (given or preset or run_dir):
-        raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
     from workflow_rl.engine.networks.copies import chosen_network
     from workflow_rl.runs import read_search_config
 
+    given = {name: value for name, value in values.items() if value is not None}
+    if resume is not None and (given or preset or run_dir):
+        raise UserError("--resume goes on with the run's own settings; give no others but --jobs and --ray.")
     if resume is not None:
         read_search_config(resume)  # a search at all?
     defended = chosen_network(resume, network)
@@ -84,6 +84,10 @@ def search(
     config = make_search_config(preset, len(defended.hosts), **({"in_flight": 0} if ray else {}) | given)
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
+    _show(result, as_json, wide)
+
+
+def _show(result: SearchResult, as_json: bool, wide: bool) -> None:
     from workflow_rl.cli.search_view import print_search
     from workflow_rl.search.result import verdict_of, with_verdict
 

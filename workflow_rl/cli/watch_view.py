@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
@@ -21,8 +20,6 @@ from rich.text import Text
 from workflow_rl.config import parse_takeover
 from workflow_rl.defenders.protocol import REFERENCE_POLICIES
 from workflow_rl.engine.network import Network
-from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.engine.networks.copies import AnyNetwork
 from workflow_rl.errors import UserError, check_choice
 from workflow_rl.fidelity.traces import load_trace
 from workflow_rl.report.lesson import lesson
@@ -39,9 +36,6 @@ from workflow_rl.report.story import (
     story_of_trace,
 )
 from workflow_rl.training.compliance import VIOLATION
-
-if TYPE_CHECKING:
-    from workflow_rl.defenders.own import AnyPolicy
 
 MARKS = ("·", "u", "P")  # true access: none, user, privileged; the letter repeats what the colour says
 STYLES = ("dim", "yellow", "bold red")
@@ -183,10 +177,10 @@ def _keys() -> Iterator[Callable[[float], str]]:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
 
 
-assert len(MARKS) == len(LEVELS)
-assert len(SUSPICIONS) == len(BELIEFS)
+assert (len(MARKS), len(SUSPICIONS)) == (len(LEVELS), len(BELIEFS))
 
 
+WHICH = "the policy follows any workflow: say which one with --workflow."
 CHOICES = ("median", "best", "worst", "violation")
 LAST_EPISODE = 99_999  # all episodes up to the chosen one are played side by side
 
@@ -246,40 +240,7 @@ def story_named(
     red = check_choice("red agent", player.red_agent if red_agent is None else red_agent, network.red_agents)
     blue, chance = blue_named(player.source, order, network, rules), SEED if seed is None else seed
     parse_takeover(after)
-    return _told(lambda n: Episodes(blue, red, network, rules, order, n, chance, after), source, episode, order)
-
-
-def watch(
-    policy: AnyPolicy, red_agent: str | None = None, episode: str = "median", edition: str | None = None,
-    takeover: str | None = None, workflow: str = "", batch: bool = False, network: AnyNetwork = CAGE2,
-    speed: float = 2.0, seed: int | None = None,
-) -> None:  # fmt: skip
-    """Plays an episode of a defender in the terminal, as ``workflow-rl watch`` does; elsewhere prints its lines.
-
-    Args:
-        policy: a function from an observation to an action, or a policy of ours; see ``workflow_rl.challenge``.
-        red_agent: the opponent; default: the one that the policy was trained against, else the network's first.
-        episode: median, best, worst, violation, or a number.
-        edition: the rules; default: the policy's own, else the network's first.
-        takeover: steps that red plays before blue; default: the policy's own, else 0.
-        workflow: the order by which fixes are judged; default: the policy's own, else none.
-        batch: whether the function maps many observations to as many actions.
-        network: the network to defend.
-        speed: steps per second.
-        seed: of the games.
-    """
-    from workflow_rl.defenders.own import contender  # late: it imports torch
-
-    defended = as_network(network)
-    own = contender(policy, defended, batch, edition, workflow, takeover)
-    red = check_choice("red agent", own.red_agents[0] if red_agent is None else red_agent, defended.red_agents)
-    check_speed(speed)
-    games, chance = (own.blue, red, defended, own.edition, own.workflow), SEED if seed is None else seed
-    show(
-        _told(lambda n: Episodes(*games, n, chance, own.takeover), own.name, str(episode), own.workflow),
-        defended,
-        speed,
-    )
+    return told(lambda n: Episodes(blue, red, network, rules, order, n, chance, after), source, episode, order)
 
 
 def _player(source: str, edition: str, workflow: str, network: Network) -> Player:
@@ -294,12 +255,12 @@ def _player(source: str, edition: str, workflow: str, network: Network) -> Playe
     path = path if source == CHAMPION else _policy_of(path, network)
     policy = load_policy(path, network)
     if policy.universal and not workflow:
-        raise UserError("the policy follows any workflow: say which one with --workflow.")
+        raise UserError(WHICH)
     red = policy.red_agent if policy.red_agent in network.red_agents else network.red_agents[0]
     return Player(path, red, policy.edition, workflow or policy.workflow, policy.takeover)
 
 
-def _told(play_games: Callable[[int], Episodes], source: str, episode: str, workflow: str) -> Story:
+def told(play_games: Callable[[int], Episodes], source: str, episode: str, workflow: str) -> Story:
     """One of so many episodes as its choice needs, which is one of CHOICES or a number."""
     number = _number(episode)
     if number is None:

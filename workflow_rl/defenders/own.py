@@ -105,6 +105,11 @@ class Contender:
     takeover: str
     red_agents: tuple[str, ...]  # all of the network, first those that it was trained against
 
+    @property
+    def any_order(self) -> bool:
+        """Is it a universal policy that was not told its workflow?"""
+        return isinstance(self.given, PolicyFile) and self.given.universal and not self.workflow
+
     def returns(
         self, network: Network, n_episodes: int, seed: int, backend: Backend = NATIVE,
         progress: Progress = lambda _: None,

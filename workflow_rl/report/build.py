@@ -28,7 +28,7 @@ from workflow_rl.training.compliance import NOTHING, Obedience
 from workflow_rl.training.events import WorkflowResult
 
 if TYPE_CHECKING:
-    from workflow_rl.defenders.own import AnyPolicy
+    from workflow_rl.defenders.own import AnyPolicy, Contender
 
 EPISODES = 500  # fresh games per red agent of the evaluation table
 MOST_TOLD = 4  # red agents of which episodes can be replayed, first those of the training
@@ -49,10 +49,10 @@ class Games:
 def write_report(
     paths: list[Path], network: Network | None = None, target: Path | None = None, figures: Path | None = None
 ) -> dict[str, Any]:
-    """Writes the page of a run, or one that compares several, and figures if a folder for them is given.
+    """Writes the page of a run or a policy file, or one that compares several runs, and figures into a given folder.
 
-    The page is report.html in the run's directory, or comparison.html beside the first run. Each run has its own
-    network; one of another than ``network``, if that is given, is refused.
+    The page is report.html in the run's directory, or comparison.html beside the first run; that of a policy file is
+    beside it. Each run has its own network; one of another than ``network``, if that is given, is refused.
     """
     if len(paths) > 1:
         if figures is not None:
@@ -63,6 +63,10 @@ def write_report(
         found = {data.run: answer(data).known[0] for data in every}
         return {"report": _write(target, comparison(paths, every, found)), "runs": [str(path) for path in paths]}
     (path,) = paths
+    if path.is_file() and path.suffix == ".safetensors":
+        if figures is not None:
+            raise UserError("figures are made of a run; a policy file has none.")
+        return _report_file(path, chosen_network(path, network), target or path.with_suffix(".html"))
     read_about(path)  # a run at all?
     target = target or path / "report.html"
     _check_target(target)
@@ -111,43 +115,49 @@ def report_defender(
     target, defended = Path(path), as_network(network)
     _check_target(target)
     own = contender(policy, defended, batch, edition, workflow, takeover)
-    table, stories = own.returns(defended, episodes, SEED), list[Story]()
-    for red in own.red_agents[:MOST_TOLD]:
-        stories += Episodes(own.blue, red, defended, own.edition, own.workflow, takeover=own.takeover).choose()
+    return Path(_write(target, _defender_page(own, defended, episodes)))
+
+
+def _report_file(path: Path, network: Network, target: Path) -> dict[str, Any]:
+    """Writes the page of a policy file."""
+    from workflow_rl.defenders.own import contender
+    from workflow_rl.training.policy_file import load_policy
+
+    _check_target(target)
+    own = replace(contender(load_policy(path, network), network), name=path.name)
+    return {"report": _write(target, _defender_page(own, network, EPISODES)), "policy": str(path)}
+
+
+def _defender_page(own: Contender, network: Network, episodes: int) -> str:
     config = TrainConfig(red_agent=",".join(own.red_agents), edition=own.edition, takeover=own.takeover)
     data = RunData(
         **vars(NO_FINDINGS), run=own.name, kind=DEFENDER, state="finished", config=config, versions={}, commit="",
-        problem="", trainings=[], network=defended,
+        problem="", trainings=[], network=network,
     )  # fmt: skip
-    total = f"{table['total']:.2f} ± {table['total_standard_error']:.2f}"
+    games = _play(own, network, episodes)
+    assert games.evaluation is not None
+    total = with_error(games.evaluation["total"], games.evaluation["total_standard_error"])
     known = f"Its mean returns add up to {total} in {episodes} games per red agent."
-    verdict = Verdict((known,), (), (), (), 0, "")
-    return Path(_write(target, run_page(data, Games(episodes, table, stories), verdict)))
+    return run_page(data, games, Verdict((known,), (), (), (), 0, ""))
 
 
 def fresh_games(path: Path, data: RunData) -> Games:
     """Games of the run's policy: an evaluation against each red agent, and episodes to replay."""
-    policy = best_policy(path, data)
+    from workflow_rl.defenders.own import contender
+    from workflow_rl.training.policy_file import load_policy
+
+    policy, network = best_policy(path, data), data.network
     try:
-        return _play(policy, data.network) if policy else Games()
+        return _play(contender(load_policy(policy, network), network), network) if policy else Games()
     except UserError as error:
         return Games(problem=f"The policy cannot be used: {error}")
 
 
-def _play(policy: Path, network: Network) -> Games:
-    from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file, policy_of
-    from workflow_rl.training.policy_file import load_policy
-
-    file = load_policy(policy, network)
-    reds = network.red_agents
-    fresh = challenge_games(network, ",".join(reds), file.edition, EPISODES, SEED, False, file.takeover)
-    table = evaluate_policy_file(policy, "", fresh)
-    stories: list[Story] = []
-    if not file.universal:
-        act, trained = policy_of(policy, "", network, file.edition), file.red_agent.split(",")
-        for red in sorted(reds, key=lambda red: red not in trained)[:MOST_TOLD]:
-            stories += Episodes(act, red, network, file.edition, file.workflow, takeover=file.takeover).choose()
-    return Games(EPISODES, table, stories)
+def _play(own: Contender, network: Network, n_episodes: int = EPISODES) -> Games:
+    table, stories = own.returns(network, n_episodes, SEED), list[Story]()
+    for red in () if own.any_order else own.red_agents[:MOST_TOLD]:
+        stories += Episodes(own.blue, red, network, own.edition, own.workflow, takeover=own.takeover).choose()
+    return Games(n_episodes, table, stories)
 
 
 def run_page(data: RunData, games: Games, answer: Verdict) -> str:
