@@ -92,5 +92,5 @@ def run_experiment(name: str, part: str = "") -> Iterator[Path]:
         module = import_module(f"benchmarks.{name}")
         figures = module.measure(*words.split()) if hasattr(module, "measure") else getattr(module, words)()
         if figures is not None:
-            stored = "_".join([name, *words.split()]) if experiment.parts else name
+            stored = "_".join([name, *words.replace("-", "_").split()]) if experiment.parts else name
             yield write_result(stored, f"python -m benchmarks {name} {words}".strip(), figures)
