@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workflow_rl.config import chain
+from workflow_rl.config import MACHINE, chain
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Wide = Annotated[bool, typer.Option("--wide", help="Show all columns and rows, however wide the terminal.")]
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="Show all columns and rows, however wide the terminal.", rich_help_panel=MACHINE),
+]
 UNLIMITED = 10_000
 NARROWEST, NARROWEST_ORDER = 12, 24  # to which a text may be shortened; an order keeps its first types
 GAP = 2  # between columns
