@@ -336,22 +336,30 @@ def test_without_javascript_tables_and_a_static_figure_remain(
     watched.context.close()
 
 
-def test_a_comparison_and_an_unfinished_run_open_without_an_error(browser: Any, run: Path, tmp_path: Path) -> None:
+def test_a_comparison_and_an_unfinished_run_open_without_an_error_on_a_telephone(
+    browser: Any, run: Path, tmp_path: Path
+) -> None:
     lone, empty = tmp_path / "<!--<script>", tmp_path / "empty"
     shutil.copytree(run / "trainings" / "004-1", lone)
     empty.mkdir()
     shutil.copy(run / "config.json", empty / "config.json")
     for paths in ([run, lone], [lone], [empty]):
         address = f"file://{write_report(paths, load_network(), tmp_path / 'page.html')['report']}"
-        watched = Watched(browser, address)
+        watched = Watched(browser, address, viewport={"width": 390, "height": 844}, color_scheme="dark")
         watched.page.wait_for_timeout(300)
+        watched.page.add_script_tag(content=MEASURES)
+        assert watched.page.evaluate("texts().map(cut).filter(Boolean)") == []
+        assert (
+            watched.page.evaluate("texts().filter(one => contrast(one.ink, one.paper) < 4.5).map(one => one.words)")
+            == []
+        )
         assert watched.complaints == []
         assert watched.requests == [address]
         assert watched.page.evaluate("typeof Plotly") == ("object" if paths == [lone] else "undefined")
         watched.context.close()
 
 
-def test_on_paper_the_page_is_light_and_nothing_is_folded_away(browser: Any, report: str) -> None:
+def test_on_paper_the_page_is_light_and_nothing_is_folded_away_or_cut(browser: Any, report: str) -> None:
     watched = Watched(browser, report, color_scheme="dark")
     watched.page.wait_for_selector("#replay-region.ready")
     watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
@@ -362,4 +370,10 @@ def test_on_paper_the_page_is_light_and_nothing_is_folded_away(browser: Any, rep
     assert watched.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert watched.page.locator("details[open]").count() == 0
     assert len(watched.page.pdf()) > 50_000
+    watched.page.emulate_media(media="print")
+    watched.page.set_viewport_size({"width": 718, "height": 1000})  # A4 with its margins
+    watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    watched.page.wait_for_timeout(500)
+    watched.page.add_script_tag(content=MEASURES)
+    assert watched.page.evaluate("texts().map(cut).filter(Boolean)") == []
     watched.context.close()
