@@ -23,7 +23,7 @@ from workflow_rl.engine.networks.check import CAPACITY, LINES
 from workflow_rl.engine.state import state_dtype
 from workflow_rl.envs.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
 from workflow_rl.fidelity.traces import TRACE_PORTS, TRACE_SCANNED_BIT
-from workflow_rl.presets import ON_CYBORG, PRESETS, make_config
+from workflow_rl.presets import MANY_HOSTS, ON_CYBORG, PRESETS, make_config
 
 
 def constant(file: str, name: str) -> Any:
@@ -99,6 +99,7 @@ DEFINITIONS = {
         f"more than {SMALL_ROOM.hosts - 1} hosts": "the small record",
         f"{CAPACITY['hosts']} hosts, {CAPACITY['subnets']} subnets, {CAPACITY['unit_types']} unit types": "limits",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
+        f"more than {MANY_HOSTS} hosts": A_SETTING,
         f"{ROUNDS_FROM} evaluations in flight": "from here on a round has two suggestions",
         f"more than {MOST_FITTED} evaluations an evenly spread subset of {MOST_FITTED}": A_SETTING,
     },

@@ -54,6 +54,8 @@ ELSEWHERE = {
     "python -m benchmarks workflow_table meander 40": "72 trainings; tests/test_ranking.py looks at the stored table",
     "python -m benchmarks incidents": "half an hour; tests/test_ranking.py looks at the stored tables",
     "workflow-rl search --takeover 30": "minutes; the README has a shorter one",
+    "python -m benchmarks playbooks plant bline 0": "half an hour of searches",
+    "python -m benchmarks failures": "minutes of simulated searches; tests/test_failures.py checks the rule",
     "python -m benchmarks design": "minutes of simulated searches",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
     "python -m benchmarks free_play 50000": "tests/test_free_play.py runs the same comparison",
