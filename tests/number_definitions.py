@@ -183,6 +183,7 @@ DEFINITIONS = {
         f"bits {', '.join(map(str, TRACE_PORTS))}; bit {TRACE_SCANNED_BIT}:": "the trace format",
     },
     "docs/presets.md": {preset_row(name): "the preset" for name in PRESETS}
+    | {f"more than {MANY_HOSTS} hosts": A_SETTING}
     | {f"{make_config('original').n_envs * make_config('original').max_episodes:,} episodes": "the preset"},
     "docs/report.md": {
         f"{100 * constant('workflow_rl/search/ranking.py', 'CONFIDENCE'):.0f} % intervals": A_SETTING,

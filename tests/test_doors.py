@@ -134,7 +134,7 @@ def test_a_batch_with_a_state_is_reset_before_its_games() -> None:
         (True, False, "not True"),
         (None, False, "not None"),
         ("Sleep", False, "not 'Sleep'"),
-        ((np.array(3), None), False, r"not \(array\(3\), None\); of a function of many observations say batch=True"),
+        ((np.array(3), None), False, r"not \(array\(3\), None\); take the first of the pair, or convert a model of"),
         (np.zeros(52, int), False, r"an array of shape \(52,\); of a function of many"),
         ([[1], [2, 3]], False, r"not \[\[1\], \[2, 3\]\]"),
         (3, True, r"2 whole numbers, shape \(2,\), from 0 to 144, not 3"),

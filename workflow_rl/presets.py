@@ -61,7 +61,7 @@ INCIDENT: dict[str, Values] = {
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
 # With many hosts there are hundreds of actions, and against most opponents hardly two inputs of a batch are equal: one
-# decoy action per host learns faster, and minibatches make many gradient steps of one pass (docs/own-network.md).
+# decoy action per host learns faster, and minibatches make many gradient steps of one pass (docs/presets.md).
 MANY_HOSTS = 16
 _BY_HOST: Values = {"actions": "host-decoy"}
 _MINIBATCHES: Values = _BY_HOST | _GENERALISED | {"minibatch": 500, "epochs": 2}

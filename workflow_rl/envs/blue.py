@@ -113,6 +113,8 @@ class OwnPolicy:
             words = " ".join(repr(answer).split())
             shown = words if len(words) < 80 else f"an array of shape {actions.shape}"
             hint = "" if self.batch or fits else "; of a function of many observations say batch=True"
+            if isinstance(answer, tuple):  # as of stable-baselines3's predict
+                hint = "; take the first of the pair, or convert a model of stable-baselines3 with from_sb3"
             raise UserError(f"the policy must return {wanted} from 0 to {n_actions - 1}, not {shown}{hint}.")
         return actions.reshape(len(seen)).astype(np.int64)
 
