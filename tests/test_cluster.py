@@ -293,4 +293,4 @@ def test_impossible_numbers_are_refused_at_once_and_a_second_connection_after_a_
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     done = run("search", "--ray", "auto", "--run-dir", tmp_path / "run")
-    assert_refused(done, "--ray needs Ray; install it with: pip install 'workflow-rl[cluster]'")
+    assert_refused(done, "--ray needs Ray; install it with: pip install 'workflow-rl[cluster]', in a checkout pip")

@@ -339,7 +339,10 @@ def test_without_the_extra_one_sentence_says_what_to_install(tmp_path: Path, arg
         "raise ModuleNotFoundError(\"No module named 'csle_cyborg'\", name='csle_cyborg')", "utf-8"
     )
     done = run(*arguments, cwd=tmp_path, PYTHONPATH=str(tmp_path))
-    assert_refused(done, "Error: genuine CybORG is not installed; install it with: pip install 'workflow-rl[cyborg]'.")
+    assert_refused(
+        done,
+        "Error: genuine CybORG is not installed; install it with: pip install 'workflow-rl[cyborg]', in a checkout pip",
+    )
     assert not list(tmp_path.glob("runs*"))
 
 

@@ -225,8 +225,8 @@ def test_finalists_are_trained_as_the_preset_workflow_does_on_the_task_of_the_se
 
 def test_with_many_hosts_finalists_are_trained_in_minibatches_as_a_training_of_that_network_is() -> None:
     plant = as_network("plant")
-    config = make_search_config("", len(plant.hosts), red_agent="meander")
-    preset = make_config("workflow", len(plant.hosts), red_agent="meander")
+    config = make_search_config(hosts=len(plant.hosts), red_agent="meander")
+    preset = make_config("workflow", hosts=len(plant.hosts), red_agent="meander")
     final = final_config(config, plant, plant.unit_types, 0, 1, final_start(config, plant))
     assert preset.minibatch > 0
     assert (final.actions, final.minibatch, final.epochs) == ("host-decoy", preset.minibatch, preset.epochs)

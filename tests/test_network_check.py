@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -481,3 +482,9 @@ def test_no_damage_to_a_file_ends_in_anything_but_mistakes() -> None:
         assert (examined.network is None) == bool(examined.mistakes)
         assert all(mistake.line <= len(lines) for mistake in examined.mistakes)
     assert refused > 75
+
+
+def test_a_pipe_is_no_network_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(NetworkError, match="a pipe, not a file"):
+        load_network(tmp_path / "pipe.toml")

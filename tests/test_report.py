@@ -309,8 +309,8 @@ def test_the_command_of_an_incident_names_what_differs_from_its_own_defaults(giv
 
 
 def test_the_command_of_a_run_with_many_hosts_names_what_differs_from_the_defaults_there() -> None:
-    assert command_of(make_search_config("", 30), 30) == "workflow-rl search"
-    assert command_of(make_search_config("", 30, actions="full"), 30) == "workflow-rl search --actions full"
+    assert command_of(make_search_config(hosts=30), 30) == "workflow-rl search"
+    assert command_of(make_search_config(hosts=30, actions="full"), 30) == "workflow-rl search --actions full"
 
 
 def test_several_runs_stand_side_by_side(example: Path, stored: dict[str, Any], tmp_path: Path) -> None:

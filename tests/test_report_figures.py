@@ -398,7 +398,9 @@ def test_without_matplotlib_one_sentence_says_what_to_install(
     for name in {"matplotlib", *(name for name in sys.modules if name.startswith("matplotlib."))}:
         monkeypatch.setitem(sys.modules, name, None)
     done = run("report", example, "-o", tmp_path / "r.html", "--figures", tmp_path / "f")
-    assert_refused(done, "figures need matplotlib; install it with: pip install 'workflow-rl[figures]'.")
+    assert_refused(
+        done, "figures need matplotlib; install it with: pip install 'workflow-rl[figures]', in a checkout pip"
+    )
     assert_refused(
         run("report", example, example, "--figures", tmp_path / "f"), "figures are made of one run at a time."
     )

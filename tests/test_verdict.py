@@ -23,6 +23,11 @@ SMALL = PairEffect("enterprise", "op_server", 0.13, 0.6, 1.2, 1.0, False)
 SOURCE = Source("runs/one", make_search_config())
 EVERY = "Each priority is clear at 95 % for all 3 pairs of unit types together; worth is return per game."
 LEVEL = "The ± of the ranking are for comparisons; the level common to all orders is uncertain by 0.4."
+HERE = (
+    "This is against bline and for a defender that watches from the first step; after a breach that is found late "
+    "(--takeover 30) another order can be best."
+)
+FEW_SAID = "too few to compare orders; {} more would do, 20 in all are usual."
 REPORT = "workflow-rl report runs/one"
 DEFENDER = ["workflow-rl watch runs/one --episode worst", "workflow-rl evaluate runs/one --backend cyborg", REPORT]
 
@@ -73,12 +78,12 @@ CASES = {
     ),
     "one": (
         found(SMALL), 1,
-        ["No order is best yet: 1 evaluation is too few to compare orders; 19 more would do."], [], 0, "",
+        ["No order is best yet: 1 evaluation is " + FEW_SAID.format(5)], [], 0, "",
         ["workflow-rl search", *DEFENDER],
     ),
     "five": (
         found(USER, SMALL), 5,
-        ["No order is best yet: 5 evaluations are too few to compare orders; 15 more would do."], [], 0, "",
+        ["No order is best yet: 5 evaluations are " + FEW_SAID.format(1)], [], 0, "",
         ["workflow-rl search", *DEFENDER],
     ),
     "all equal": (
@@ -86,7 +91,7 @@ CASES = {
         ["The order makes no difference that 20 evaluations can show: all 6 orders are equal.",
          "The largest difference, which may be chance: op_server before user, 1.5 ± 1.0.",
          "Take any order, such as enterprise > op_server > user."],
-        [LEVEL], 6, BEST,
+        [LEVEL, HERE], 6, BEST,
         ["workflow-rl search --n-workflows 45", *DEFENDER],
     ),
     "one clear pair": (
@@ -94,7 +99,7 @@ CASES = {
         ["Repair enterprise before user: worth 5.0 ± 0.3.",
          "Nothing else in the order makes a difference that 20 evaluations can show.",
          "3 of the 6 orders have this priority and are equal; take any, such as enterprise > op_server > user."],
-        [EVERY, LEVEL], 3, BEST,
+        [EVERY, LEVEL, HERE], 3, BEST,
         [*DEFENDER, "workflow-rl search --n-workflows 80"],
     ),
     "two clear pairs": (
@@ -102,7 +107,7 @@ CASES = {
         ["Repair enterprise before user (worth 5.0 ± 0.3) and op_server before user (worth 2.0 ± 0.3).",
          "Nothing else in the order makes a difference that 20 evaluations can show.",
          "2 of the 6 orders have these priorities and are equal; take any, such as enterprise > op_server > user."],
-        [EVERY, LEVEL], 2, BEST,
+        [EVERY, LEVEL, HERE], 2, BEST,
         [*DEFENDER, "workflow-rl search --n-workflows 80"],
     ),
     "all pairs clear": (
@@ -110,14 +115,14 @@ CASES = {
         ["Repair enterprise before user (worth 5.0 ± 0.3), op_server before user (worth 2.0 ± 0.3) and enterprise "
          "before op_server (worth 1.2 ± 0.6).",
          "One of the 6 orders has these priorities: enterprise > op_server > user."],
-        [EVERY, LEVEL], 1, BEST,
+        [EVERY, LEVEL, HERE], 1, BEST,
         [*DEFENDER, "workflow-rl search --n-workflows 80"],
     ),
     "worse orders without a clear pair": (
         found(REVERSED, SMALL, rows=ranked(equal=4)), 20,
         ["Repair enterprise > op_server > user: 2 of the 6 evaluated orders are clearly worse, but no single priority "
          "explains it.", "4 evaluated orders are equal; this is one of them."],
-        [LEVEL], 0, BEST,
+        [LEVEL, HERE], 0, BEST,
         ["workflow-rl search --n-workflows 45", *DEFENDER],
     ),
     "best not followed": (
@@ -151,7 +156,7 @@ CASES = {
          "2 of the 6 evaluated orders were not followed and were left out.",
          "1 of the 3 finalists gained up to 3.2 from twice the training: they have not converged, and figures may "
          "change.",
-         LEVEL], 3, BEST,
+         LEVEL, HERE], 3, BEST,
         [*DEFENDER, "workflow-rl search --replicates 8"],
     ),
 }  # fmt: skip

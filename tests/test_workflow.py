@@ -38,3 +38,8 @@ def test_kendall_distance_counts_pairs_in_the_other_order() -> None:
 def test_a_wrong_workflow_is_refused_with_its_fault(text: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         Workflow.parse(text)
+
+
+def test_an_order_can_be_pasted_as_the_answer_shows_it() -> None:
+    shown = "enterprise > user > op_server > op_host > defender"
+    assert str(Workflow.parse(shown)) == "enterprise,user,op_server,op_host,defender"

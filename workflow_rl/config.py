@@ -128,7 +128,7 @@ class SearchConfig:
     """All settings of a search; ``train`` holds those of its trainings, without a workflow."""
 
     train: TrainConfig = TrainConfig()
-    n_workflows: int = _setting(20, "Evaluations of workflows.", BUDGET)
+    n_workflows: int = _setting(20, "Evaluations of workflows; below 6 no answer.", BUDGET)
     replicates: int = _setting(2, "Trainings per evaluation.", BUDGET)
     strategy: str = _setting(
         "gp-ucb", "gp-ucb, random, round-robin, exhaustive, or your own: package.module:Class.", choices=STRATEGIES

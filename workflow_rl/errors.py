@@ -24,6 +24,11 @@ class MissingExtraError(UserError):
     """An optional package is not installed; the message names the extra to install."""
 
 
+def install_hint(extra: str) -> str:
+    """How to install an extra, from a wheel and in a checkout."""
+    return f"install it with: pip install 'workflow-rl[{extra}]', in a checkout pip install -e '.[{extra}]'"
+
+
 class RunInUseError(UserError):
     """A run directory that is locked by another process."""
 

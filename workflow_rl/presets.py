@@ -87,13 +87,12 @@ PRESET_WORDS = {
 }
 
 
-def make_config(preset: str = "", hosts: int = 0, /, **values: Any) -> TrainConfig:
+def make_config(preset: str = "", **values: Any) -> TrainConfig:
     """The settings of a preset with some values changed; by default the preset for the task.
 
     Args:
         preset: its name.
-        hosts: number of hosts of the network, if it is not CAGE Challenge 2.
-        values: settings by name.
+        values: settings by name; also ``hosts``, the number of hosts of a network other than CAGE Challenge 2.
 
     >>> make_config("parallel-25").batch
     2500
@@ -104,6 +103,7 @@ def make_config(preset: str = "", hosts: int = 0, /, **values: Any) -> TrainConf
         preset = "universal" if values.get("universal") else "workflow" if values.get("workflow") else "general"
     if preset not in PRESETS:
         raise UserError(f"unknown preset {preset!r}; allowed: {', '.join(PRESETS)}.")
+    hosts = values.pop("hosts", 0)
     known = {item.name: item for item in fields(TrainConfig)}
     for name in values:
         if name not in known:
@@ -139,7 +139,7 @@ NO_SEARCH = ("general", "universal", "original", "champion")  # presets that do 
 TASK_FIELDS = ("workflow", "universal")  # chosen by the search
 
 
-def make_search_config(preset: str = "", hosts: int = 0, /, **values: Any) -> SearchConfig:
+def make_search_config(preset: str = "", **values: Any) -> SearchConfig:
     """The settings of a search: a preset with some values changed.
 
     >>> make_search_config(n_workflows=3, n_envs=50).train.n_envs
@@ -152,7 +152,7 @@ def make_search_config(preset: str = "", hosts: int = 0, /, **values: Any) -> Se
     if preset and preset not in PRESETS:
         allowed = ", ".join(name for name in PRESETS if name not in NO_SEARCH)
         raise UserError(f"unknown preset {preset!r}; allowed: {allowed}.")
-    train = make_config(preset or "search", hosts, **values)
+    train = make_config(preset or "search", **values)
     if preset in NO_SEARCH:
         raise UserError(f"preset {preset!r} does not train a single workflow, as a search needs.")
     if is_incident(train.takeover):
@@ -168,9 +168,9 @@ def command_of(config: SearchConfig | TrainConfig, hosts: int = 0) -> str:
     train = config.train if isinstance(config, SearchConfig) else config
     names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
     task = {name: getattr(train, name) for name in names}
-    usual = asdict(make_config("search" if search else "", hosts, **task)) | {"red_agent": TrainConfig.red_agent}
+    usual = asdict(make_config("search" if search else "", hosts=hosts, **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
-    plain = make_search_config("", hosts, **task) if search else None
+    plain = make_search_config(hosts=hosts, **task) if search else None
     own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
     words = [f"workflow-rl {'search' if search else 'train'}"]
     for name, default in (own | usual).items():

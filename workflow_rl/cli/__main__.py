@@ -87,7 +87,7 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 COMMANDS: dict[Command, str] = {  # in the order of --help: each with examples
-    search: "search|search --red-agent meander --takeover 30|search --n-workflows 4 --run-dir runs/first|"
+    search: "search|search --red-agent meander --takeover 30|search --n-workflows 6 --run-dir runs/first|"
     "search --network plant|search --resume runs/first",
     report: "report runs/first|report runs/first runs/second -o both.html",
     watch: "watch runs/first --episode worst|watch champion --red-agent meander",

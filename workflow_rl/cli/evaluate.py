@@ -134,7 +134,7 @@ def _print_anchors(figures: Figures, screen: Screen) -> None:
         winner = sum(map(sum, ANCHORS[PUBLISHED_EDITION][WINNER].values()))
         screen.text(
             f"The published scores, of which the best is {winner:.2f}, are of the {PUBLISHED_EDITION} edition, whose "
-            f"rules differ: compare with --edition {PUBLISHED_EDITION}."
+            f"rules differ. To compare, train with --edition {PUBLISHED_EDITION}."
         )
 
 

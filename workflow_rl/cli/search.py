@@ -81,7 +81,7 @@ def search(
         read_search_config(resume)  # a search at all?
     defended = chosen_network(resume, network)
     given = task_of(preset, given, defended.red_agents, defended.editions)
-    config = make_search_config(preset, len(defended.hosts), **({"in_flight": 0} if ray else {}) | given)
+    config = make_search_config(preset, hosts=len(defended.hosts), **({"in_flight": 0} if ray else {}) | given)
     where = (ray, cpus_per_evaluation, gpus_per_evaluation)
     result = search_and_report(config, defended, run_dir or resume, resume is not None, jobs, where, report)
     _show(result, as_json, wide)

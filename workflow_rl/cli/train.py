@@ -94,7 +94,7 @@ def _new_run(preset: str, given: Figures, path: Path | None, network: str | None
 
     defended = chosen_network(None, network)
     task = task_of(preset, given, defended.red_agents, defended.editions)
-    config = make_config(preset, len(defended.hosts), **task)
+    config = make_config(preset, hosts=len(defended.hosts), **task)
     check_task(config, defended)
     return Run.create(path or new_run_directory(preset or "train"), config, copy_of(defended))
 

@@ -54,7 +54,9 @@ class ChallengeTable:
             sums = ", ".join(f"{red} {sum(values):.2f}" for red, values in known.items())
             lines.append(f"  {name}: {sums}")
         if self.edition != PUBLISHED_EDITION:
-            lines.append(f"The published scores are of the other edition: edition={PUBLISHED_EDITION!r}.")
+            lines.append(
+                f"The published scores are of another edition; to compare, train with edition={PUBLISHED_EDITION!r}."
+            )
         return "\n".join(lines)
 
     def to_json(self) -> Json:

@@ -116,6 +116,8 @@ def examine_file(path: Path) -> Examination:
         NetworkError: the file cannot be read.
     """
     try:
+        if path.is_fifo():
+            raise ValueError("a pipe, not a file")
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:

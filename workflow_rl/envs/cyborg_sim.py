@@ -26,10 +26,10 @@ from workflow_rl.engine.cyborg.rules import PRIVILEGED, cyborg_names
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs.cyborg_agents import ProgramAgent, scanning_green
-from workflow_rl.errors import MissingExtraError, UserError, check_choice
+from workflow_rl.errors import MissingExtraError, UserError, check_choice, install_hint
 
 FORK, CHECKOUT = "csle_cyborg", "CybORG"
-INSTALL = "install it with: pip install 'workflow-rl[cyborg]'"
+INSTALL = install_hint("cyborg")
 
 
 @dataclass(frozen=True)

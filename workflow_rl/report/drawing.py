@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from workflow_rl.errors import MissingExtraError
+from workflow_rl.errors import MissingExtraError, install_hint
 from workflow_rl.runs import Json
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish; symbols and letters repeat what they say.
@@ -114,9 +114,7 @@ def to_paper(panels: Sequence[Figure], kind: str) -> bytes:
         import matplotlib
         from matplotlib.figure import Figure as Sheet
     except ImportError:
-        raise MissingExtraError(
-            "figures need matplotlib; install it with: pip install 'workflow-rl[figures]'."
-        ) from None
+        raise MissingExtraError(f"figures need matplotlib; {install_hint('figures')}.") from None
     matplotlib.rcParams.update({"svg.hashsalt": "workflow_rl", "svg.fonttype": "none", "font.size": 9})
     sheet = Sheet((6.5, sum(panel.inches for panel in panels)), layout="constrained")
     rows = sheet.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]

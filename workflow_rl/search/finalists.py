@@ -118,7 +118,7 @@ def final_start(config: SearchConfig, network: Network) -> str:
 def _finishing(config: SearchConfig, network: Network) -> TrainConfig:
     """The preset by which finalists learn."""
     train = config.train
-    return make_config("workflow", len(network.hosts), red_agent=train.red_agent, takeover=train.takeover)
+    return make_config("workflow", hosts=len(network.hosts), red_agent=train.red_agent, takeover=train.takeover)
 
 
 def final_config(
@@ -267,6 +267,7 @@ def settle(
         others = [replace(pair, matters=False) for pair in effects if {pair.first, pair.second} not in settled]
         effects = [*verdict.pairs, *others]
         equal = [row.workflow for row in ranking if best and row.follows and _keeps(row.workflow, effects)]
+        ranking = [replace(row, equal_to_best=row.workflow in equal) for row in ranking]
     else:
         best = ranking[0].workflow if ranking[0].follows else None
         equal = [row.workflow for row in ranking if best and row.follows and row.equal_to_best]

@@ -18,7 +18,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from workflow_rl.config import check_jobs
-from workflow_rl.errors import MissingExtraError, UserError
+from workflow_rl.errors import MissingExtraError, UserError, install_hint
 from workflow_rl.search.executor import MOST_DEATHS, Executor, Job, Machines, News, Restarted, Trained
 
 if TYPE_CHECKING:  # takes seconds to import, while the cluster starts
@@ -104,7 +104,7 @@ class RayCluster(Executor):
         try:
             import ray
         except ImportError:
-            raise MissingExtraError("--ray needs Ray; install it with: pip install 'workflow-rl[cluster]'") from None
+            raise MissingExtraError(f"--ray needs Ray; {install_hint('cluster')}.") from None
         self._ray: Any = ray
         if host and not ray.is_initialized():
             try:

@@ -69,7 +69,7 @@ class ParallelWorkflowRLTrainer:
             raise UserError(f"{name} is given twice.")
         self.network = network = as_network(settings.pop("network", CAGE2))
         values = task_of(preset, given | settings, network.red_agents, network.editions)
-        self.config = make_search_config(preset, len(network.hosts), **values)
+        self.config = make_search_config(preset, hosts=len(network.hosts), **values)
         self._by_room = "in_flight" not in settings
         self.jobs, self.run_dir = check_jobs(jobs), Path(run_dir) if run_dir else None
         _check(self.config, self.network)

@@ -78,7 +78,7 @@ def verdict(found: Findings, n_evaluations: int, source: Source | None = None) -
         known = _what_matters(found, priorities, equal, n_evaluations)
     else:
         known = _nothing_matters(found, n_evaluations)
-    sure = _how_sure(found, priorities, said)
+    sure = _how_sure(found, priorities, said) + (_where(source.config) if source and said else [])
     steps = _next_steps(found, n_evaluations, priorities, source) if source else []
     best = found.best if said and found.best else ""
     return Verdict(tuple(known), tuple(sure), tuple(steps), priorities, equal, best)
@@ -137,7 +137,7 @@ def _too_few(n_evaluations: int) -> str:
     one = n_evaluations == 1
     return (
         f"No order is best yet: {n_evaluations} evaluation{' is' if one else 's are'} too few to compare orders; "
-        f"{ENOUGH - n_evaluations} more would do."
+        f"{FEW - n_evaluations} more would do, {ENOUGH} in all are usual."
     )
 
 
@@ -187,7 +187,7 @@ def _how_sure(found: Findings, priorities: Sequence[PairEffect], said: bool) -> 
         lengths = ", and again after half the training" if found.finalists else ""
         sure.append(f"Each priority is clear at 95 % for {pairs} together{lengths}; worth is return per game.")
     sure += _unfollowed(found.finalists, "finalist") + _unfollowed(found.ranking, "evaluated order")
-    growing = [row for row in found.finalists if row.mean_return - row.half_as_long > math.sqrt(2) * row.interval]
+    growing = _growing(found)
     if growing:
         most = max(growing, key=lambda row: row.mean_return - row.half_as_long)
         gain = most.mean_return - most.half_as_long
@@ -201,6 +201,22 @@ def _how_sure(found: Findings, priorities: Sequence[PairEffect], said: bool) -> 
             f"{found.level_error:.1f}."
         )
     return sure
+
+
+def _growing(found: Findings) -> list[FinalistRow]:
+    """Finalists that gained clearly from twice the training."""
+    return [row for row in found.finalists if row.mean_return - row.half_as_long > math.sqrt(2) * row.interval]
+
+
+def _where(config: SearchConfig) -> list[str]:
+    """What the answer is an answer to."""
+    train = config.train
+    if is_incident(train.takeover):
+        return [f"This is against {train.red_agent}, after a breach that is found after {train.takeover} steps."]
+    return [
+        f"This is against {train.red_agent} and for a defender that watches from the first step; after a breach that "
+        f"is found late (--takeover {BREACH}) another order can be best."
+    ]
 
 
 def _unfollowed(rows: Sequence[FinalistRow] | Sequence[RankingRow], what: str) -> list[str]:
@@ -249,13 +265,15 @@ def _defender(found: Findings, source: Source) -> str:
 def _more(found: Findings, n_evaluations: int, priorities: Sequence[PairEffect], source: Source) -> NextStep:
     """The search that would show more."""
     config, train = source.config, source.config.train
+    if _growing(found):
+        config = replace(config, finish_episodes=0)
     if not found.ranking or (found.best is not None and n_evaluations < FEW):
         what, better = f"Compare orders: {ENOUGH} evaluations", replace(config, n_workflows=ENOUGH)
     elif found.best is None and _shows_nothing(found) and not is_incident(train.takeover):
         task = {name: getattr(train, name) for name in ("red_agent", "edition", "backend", "seed")}
         what, better = (
             "Games after a breach give the defender something to repair",
-            make_search_config("", source.hosts, **task, takeover=BREACH),
+            make_search_config(hosts=source.hosts, **task, takeover=BREACH),
         )
     elif found.best is None:
         longer = 2 * train.max_episodes

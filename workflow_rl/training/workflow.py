@@ -50,8 +50,8 @@ class Workflow:
 
     @classmethod
     def parse(cls, text: str | Sequence[str], network: Network | Path | str = CAGE2) -> Workflow:
-        """Makes a workflow from a comma-separated list or a sequence of unit types."""
-        names = text.split(",") if isinstance(text, str) else text
+        """Makes a workflow from unit types: a sequence, or a text that separates them by commas or ``>``."""
+        names = text.replace(">", ",").split(",") if isinstance(text, str) else text
         return cls(tuple(name.strip() for name in names), as_network(network).unit_types)
 
     def __str__(self) -> str:
