@@ -99,7 +99,7 @@ DEFINITIONS = {
         f"more than {SMALL_ROOM.hosts - 1} hosts": "the small record",
         f"{CAPACITY['hosts']} hosts, {CAPACITY['subnets']} subnets, {CAPACITY['unit_types']} unit types": "limits",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
-        f"more than {MANY_HOSTS} hosts": A_SETTING,
+        f"over {MANY_HOSTS} hosts": A_SETTING,
         f"{ROUNDS_FROM} evaluations in flight": "from here on a round has two suggestions",
         f"more than {MOST_FITTED} evaluations an evenly spread subset of {MOST_FITTED}": A_SETTING,
     },

@@ -122,7 +122,9 @@ def test_a_search_with_one_evaluation_does_not_claim_to_know_anything(tmp_path: 
         if not folder.name.startswith("000"):
             shutil.rmtree(folder)
     text = Path(write_report([single], NETWORK)["report"]).read_text("utf-8")
-    assert "No order is best yet: 1 evaluation is too few to compare orders; 19 more would do." in text
+    assert (
+        "No order is best yet: 1 evaluation is too few to compare orders; 5 more would do, 20 in all are usual." in text
+    )
     assert '<div class="order">' not in text
 
 
