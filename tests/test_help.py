@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 from workflow_rl.cli.__main__ import COMMANDS, app
 from workflow_rl.config import GROUPS, SEARCH_FIELDS
 from workflow_rl.presets import NO_SEARCH, PRESETS
-from workflow_rl.words import GLOSSARY
+from workflow_rl.report.words import GLOSSARY
 
 NAMES = [command.__name__ for command in COMMANDS]
 SUBCOMMANDS = ["network check", "network show", "network new", "network import", "network export",
@@ -118,7 +118,7 @@ def test_dir_lists_the_public_names() -> None:
 
 
 def test_the_glossary_page_has_the_words_of_the_program() -> None:
-    from workflow_rl.words import glossary_page
+    from workflow_rl.report.words import glossary_page
 
     assert (ROOT / "docs/glossary.md").read_text("utf-8") == glossary_page()
     assert all(text.endswith(".") and len(text) < 260 for text in GLOSSARY.values())

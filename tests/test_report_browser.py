@@ -17,7 +17,7 @@ from workflow_rl.report.build import fresh_games, write_report
 from workflow_rl.report.lesson import lesson
 from workflow_rl.report.run_data import report_data
 from workflow_rl.report.story import BELIEFS
-from workflow_rl.words import GLOSSARY
+from workflow_rl.report.words import GLOSSARY
 
 MEASURES = (Path(__file__).parent / "measures.js").read_text("utf-8")
 pytestmark = pytest.mark.needs("playwright", "chromium")

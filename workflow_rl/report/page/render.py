@@ -16,7 +16,7 @@ from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.svg import network_svg
 from workflow_rl.report.drawing import INKS, Figure, to_plotly
 from workflow_rl.report.story import ACTIVITIES, BELIEFS, LEVELS, Story
-from workflow_rl.words import GLOSSARY
+from workflow_rl.report.words import GLOSSARY
 
 _FOLDER = Path(__file__).parent
 TERMS = {  # words on the page that lead to their explanation, and their names in the glossary
