@@ -30,6 +30,8 @@ KEPT = ("workflow", "mean_return", "standard_error", "observed_return", "follows
 # environments, one decoy action per host and fewer epochs in the searches, half of the episodes in the last trainings.
 SHORTER = {"meander": (["--n-envs", "100", "--actions", "host-decoy", "--epochs", "8"], ["--max-episodes", "1000"])}
 SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
+# With many hosts a policy imitates a rule first: fewer episodes do.
+SHORTER_PLANT = {"meander": (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])}
 WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
 
 
@@ -86,7 +88,8 @@ def measure(network: str, red: str, takeover: str = "0") -> dict[str, Any]:
     cell = WORK / f"{network}-{red}-{takeover}"
     cell.mkdir(parents=True, exist_ok=True)
     options = ["--red-agent", red, "--takeover", takeover]
-    first, last = (SHORTER_INCIDENT if takeover != "0" else SHORTER).get(red, ([], []))
+    shorter = SHORTER_PLANT if network == "plant" else SHORTER_INCIDENT if takeover != "0" else SHORTER
+    first, last = shorter.get(red, ([], []))
     if network == "five":
         return {"five": again(cell, [*options, *last], best_of_five(red, takeover)), "options": last}
     options = ["--network", network, *options]

@@ -126,7 +126,10 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
         (["evaluate", "champions"], "unknown policy 'champions'; allowed: sleep, random, "),
         (["watch", "champion", "--edition", "latest"], "unknown edition 'latest'"),
         (["search", "--preset", "champion"], "does not train a single workflow"),
-        (["train", "--preset", "champion", "--view", "plain"], "imitates it needs one: use --view memory."),
+        (
+            ["train", "--preset", "champion", "--view", "plain"],
+            "paired games improve the expert, who acts on its memory: use --view memory.",
+        ),
         (["train", "--preset", "champion", "--n-envs", "8"], "n_envs 8 is too small for 9 red agents"),
         (["export", "random", "new"], "random cannot be exported; allowed: champion, expert, or the path"),
         (["train", "--workflow", "user,enterprise,op_host,op_server,defender", "--greedy"], "--greedy is for policies"),

@@ -183,7 +183,7 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
             make_config(workflow=order, view="memory", warm_start=str(TEST_DATA / "universal.safetensors")),
             load_network(),
         )
-    with pytest.raises(UserError, match="imitates it needs one: use --view memory"):
+    with pytest.raises(UserError, match="one decoy action per host: use --actions host-decoy"):
         check_task(make_config("general", imitate_updates=1), load_network())
     assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, short-memory, memory.")
     assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")

@@ -94,7 +94,7 @@ class TrainConfig:
         "full", "full: all; host-decoy: one action per host for its next useful decoy.", choices=ACTION_VIEWS
     )
     improve_rounds: int = _setting(0, "Rounds of paired games that improve the expert before it is imitated.")
-    imitate_updates: int = _setting(0, "Updates that imitate the expert at first; needs view memory.")
+    imitate_updates: int = _setting(0, "Updates that imitate at first: the expert (view memory) or a simple rule.")
     greedy: bool = _setting(False, "The policy will be played with its most probable actions.")
     n_eval_episodes: int = _setting(1000, "Fresh episodes that measure it.", BUDGET)
     path: str = _setting(
@@ -139,7 +139,7 @@ class SearchConfig:
     finalists: int = _setting(3, "The best workflow and its rivals; in incidents 5.")
     finish_episodes: int = _setting(
         0,
-        "Episodes per environment of a finalist's first training; 0: 350 against bline, else 1000; in incidents 250.",
+        "Episodes per environment of a finalist's first training; 0: half of `train`, in incidents at most 250.",
     )
     in_flight: int = _setting(
         2, "Evaluations pending when the next one is chosen, which affects the result; 0: as many as fit the workers."
@@ -170,8 +170,8 @@ def check_search_config(config: SearchConfig) -> None:
         if getattr(config, name) > most:
             raise UserError(f"{name} must be at most {most}, not {getattr(config, name)}.")
     _at_least(config, "n_initial", 0)
-    if config.train.imitate_updates:
-        raise UserError("a search has no teacher: leave out --imitate-updates.")
+    if config.train.imitate_updates and config.train.view == "memory":
+        raise UserError("a search cannot imitate the expert: leave out --imitate-updates or --view memory.")
     if not 0 <= config.gp_beta <= 1e6:
         raise UserError(f"gp_beta must be from 0 to 1e+06, not {config.gp_beta}.")
     check_strategy(config.strategy)

@@ -61,14 +61,18 @@ INCIDENT: dict[str, Values] = {
     "general": _INCIDENT | {"gae_lambda": 0.97, "normalise_advantages": True, "max_episodes": 1400},
 }
 # With many hosts there are hundreds of actions, and against most opponents hardly two inputs of a batch are equal: one
-# decoy action per host learns faster, and minibatches make many gradient steps of one pass (docs/presets.md).
+# decoy action per host learns faster, minibatches make many gradient steps of one pass, and a policy that imitates a
+# simple rule at first need not find it (docs/presets.md).
 MANY_HOSTS = 16
 _BY_HOST: Values = {"actions": "host-decoy"}
 _MINIBATCHES: Values = _BY_HOST | _GENERALISED | {"minibatch": 500, "epochs": 2}
+_TAUGHT: Values = _MINIBATCHES | _OBEDIENT | {
+    "view": "short-memory", "imitate_updates": 8, "warm_start": "none", "lr": 0.003, "gamma": 0.95, "clip": 0.3,
+}  # fmt: skip
 MANY: dict[str, dict[str, Values]] = {
-    "workflow": {"bline": _BY_HOST, "": _MINIBATCHES},
+    "workflow": {"bline": _BY_HOST, "": _TAUGHT | {"max_episodes": 200, "patience": 100}},
     "general": {"bline": _BY_HOST, "": _MINIBATCHES},
-    "search": {"bline": _BY_HOST | {"epochs": 8}, "": _MINIBATCHES},
+    "search": {"bline": _BY_HOST | {"epochs": 8}, "": _TAUGHT},
 }
 INCIDENT_SEARCH: Values = {"finalists": 5}  # more priorities matter in incidents
 PRESET_WORDS = {
@@ -112,10 +116,10 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     opponent = "bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""
     if preset in AGAINST:
         suited |= AGAINST[preset][opponent]
-    if preset in MANY and hosts > MANY_HOSTS:
-        suited |= MANY[preset][opponent]
     if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
         suited |= INCIDENT[preset]
+    if preset in MANY and hosts > MANY_HOSTS:
+        suited |= MANY[preset][opponent]
     if values.get("alignment", TrainConfig.alignment) != "penalty":
         suited["kept_target"] = 0.0  # no penalty to adapt
     if values.get("backend") == "cyborg":

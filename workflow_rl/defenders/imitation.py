@@ -47,8 +47,8 @@ class ExpertTeacher:
         copies = world._replace(states=world.states.copy(), memories=world.memories.copy())
         play_ahead(copies, setup, self.leaderboard, self.exceptions, actions)
 
-    def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
-        """Its actions (n,) for memories (n,), in the numbering of the view."""
+    def actions(self, memories: np.ndarray, view: View, _orders: np.ndarray) -> np.ndarray:
+        """Its actions (n,) for memories (n,), in the numbering of the view; it follows no order."""
         actions = np.empty(len(memories), np.int64)
         teach_all(memories, view.keys(memories), self.leaderboard, self.exceptions, actions)
         return view_actions(actions) if view.actions == "host-decoy" else actions

@@ -34,8 +34,7 @@ from workflow_rl.training.events import WorkflowResult
 from workflow_rl.training.workflow import Workflow
 
 SEED_OF_FINAL = 44  # purpose, see derive_seeds
-FINISH_EPISODES = {"bline": 350, "": 1000}  # by opponent; "" is any other
-FINISH_INCIDENT = 250  # in incidents, where effects are large
+FINISH_INCIDENT = 250  # episodes per environment in incidents, where effects are large
 LENGTHS = (1, 2)  # times as long
 LEARNING = (
     "lr", "entropy", "anneal", "epochs", "minibatch", "gamma", "clip", "gae_lambda", "normalise_advantages",
@@ -126,11 +125,11 @@ def final_config(
 ) -> TrainConfig:
     """Settings of a finalist's training from ``start``: the search's task and penalty, learned as ``workflow`` does."""
     train = config.train
-    red = train.red_agent if train.red_agent in FINISH_EPISODES else ""
-    usual = FINISH_INCIDENT if is_incident(train.takeover) else FINISH_EPISODES[red]
+    preset = _finishing(config, network)
+    half = preset.max_episodes // 2  # the longer training is as long as the preset's
+    usual = min(half, FINISH_INCIDENT) if is_incident(train.takeover) else half
     episodes = (config.finish_episodes or usual) * length
     seed = int(derive_seeds(train.seed, (SEED_OF_FINAL, replicate), 1)[0] >> np.uint64(1))
-    preset = _finishing(config, network)
     return replace(
         train, workflow=",".join(order), seed=seed, warm_start=start, max_episodes=episodes, min_episodes=episodes,
         patience=0, **{name: getattr(preset, name) for name in LEARNING},

@@ -126,8 +126,8 @@ class Teacher(Protocol):
         """Writes its actions (n_envs, n_steps) for the next batch."""
         ...
 
-    def actions(self, memories: np.ndarray, view: View) -> np.ndarray:
-        """Its actions (n,) for memories (n,)."""
+    def actions(self, memories: np.ndarray, view: View, orders: np.ndarray, /) -> np.ndarray:
+        """Its actions (n,) for memories (n,) and orders (n, n_types)."""
         ...
 
 
@@ -268,7 +268,8 @@ class PlainCollector:
             sampled = sample_actions(probabilities.copy(), self.generators)
             batch.actions[:, step] = probabilities.argmax(axis=1) if self.setup.greedy else sampled
             if teacher is not None:
-                batch.actions[:, step] = taught[:, step] = teacher.actions(self.envs.memories, self.view)
+                orders = self.rota.orders[self.rota.now]
+                batch.actions[:, step] = taught[:, step] = teacher.actions(self.envs.memories, self.view, orders)
             _, rewards, terminated, truncated, infos = self.envs.step(batch.actions[:, step])
             assert not terminated.any(), "episodes are truncated by the time limit and never terminate"
             batch.rewards[:, step], batch.ended[:, step] = rewards, truncated

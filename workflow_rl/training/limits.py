@@ -10,7 +10,7 @@ from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.runs import Json
 
-LIMITS = Path(__file__).parent / "limits.json"
+LIMITS = Path(__file__).parent.parent / "engine" / "networks" / "cage2-limits.json"
 SURE = 2.0  # standard errors by which a return must exceed the limit
 
 

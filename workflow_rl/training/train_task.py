@@ -44,9 +44,14 @@ def check_task(config: TrainConfig, network: Network) -> None:
         raise UserError("--greedy is for policies without a workflow: compliance is confirmed for sampled actions.")
     if config.improve_rounds and (config.conditioned or not config.imitate_updates):
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
-    if config.imitate_updates and config.view != "memory":
-        raise UserError("the expert acts on its memory, so a policy that imitates it needs one: use --view memory.")
-    if config.imitate_updates and config.guard:
+    if config.imitate_updates and config.view != "memory" and config.actions != "host-decoy":
+        raise UserError(
+            "with --view memory a policy imitates the expert, with other views a rule that has one decoy action per "
+            "host: use --actions host-decoy."
+        )
+    if config.improve_rounds and config.view != "memory":
+        raise UserError("paired games improve the expert, who acts on its memory: use --view memory.")
+    if config.imitate_updates and config.guard and config.view == "memory":
         raise UserError("the expert follows no order, so the guard would block its actions; use --no-guard.")
     if config.improve_rounds and is_incident(config.takeover):
         raise UserError("paired games improve the expert only for the challenge; leave out --takeover.")
@@ -71,5 +76,5 @@ def base_config(config: TrainConfig) -> TrainConfig:
     return replace(
         config, workflow="", universal=False, warm_start="none", n_envs=200, update_steps=100, lr=0.002, epochs=4,
         minibatch=0, entropy=0.01, anneal=False, patience=0, min_episodes=0, backend="native", cyborg_path="",
-        max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
+        imitate_updates=0, max_episodes=max(1, config.warm_updates * 100 // config.max_steps),
     )  # fmt: skip

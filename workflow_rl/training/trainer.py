@@ -36,6 +36,7 @@ from workflow_rl.training.events import StopReason, UpdateEvent, WorkflowResult
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import PolicyFile, load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO, choose_device
+from workflow_rl.training.rule import RuleTeacher
 from workflow_rl.training.train_task import base_config
 
 BASE, MAIN = "base", "main"  # phases of a training: the general policy of a warm start, and the policy itself
@@ -132,6 +133,8 @@ class Training:
     def should_stop(self, event: UpdateEvent) -> StopReason | None:
         """Checks the stop rules after an update."""
         config = self.config
+        if self.update <= config.imitate_updates < config.max_updates:  # the games were the teacher's
+            return None
         risen = self._stopped_rising(event.mean_return)
         if self.phase == MAIN and config.conditioned and (risen or not config.patience):
             if self._follows(event.compliance):
@@ -207,16 +210,20 @@ def train_workflow(
         run: the directory for events, checkpoints and the result; training resumes from its checkpoint.
         say: called with the event of each update.
         note: called with a message before other long work.
-        teacher: makes the teacher for settings that imitate one; see :mod:`workflow_rl.defenders.imitation`.
+        teacher: makes the teacher for settings that imitate the expert; see :mod:`workflow_rl.defenders.imitation`.
         network: the network to defend; default: that of the run, else CAGE Challenge 2.
     """
     defended = chosen_network(run.path if run else None, network)
-    if config.imitate_updates and teacher is None:
+    if config.imitate_updates and config.view == "memory" and teacher is None:
         raise UserError("imitate_updates needs a teacher: train with `workflow-rl train`, or pass one.")
     torch.set_num_threads(1)
     with ExitStack() as stack:
         began = time.perf_counter()
-        taught = teacher(config, run.path if run else None, note) if teacher and config.imitate_updates else None
+        taught: Teacher | None = None
+        if config.imitate_updates and config.view != "memory":
+            taught = RuleTeacher(defended)
+        elif config.imitate_updates and teacher:
+            taught = teacher(config, run.path if run else None, note)
         start = _Start(config, run, taught, defended)
         training, reason, earlier = _train(start, say, stack)
         seconds = earlier + time.perf_counter() - began
