@@ -30,8 +30,10 @@ KEPT = ("workflow", "mean_return", "standard_error", "observed_return", "follows
 # environments, one decoy action per host and fewer epochs in the searches, half of the episodes in the last trainings.
 SHORTER = {"meander": (["--n-envs", "100", "--actions", "host-decoy", "--epochs", "8"], ["--max-episodes", "1000"])}
 SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
-# With many hosts a policy imitates a rule first: fewer episodes do.
-SHORTER_PLANT = {"meander": (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])}
+# With many hosts a policy that meets Meander imitates a rule first, so fewer episodes do.
+_TAUGHT = (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])
+SHORTER_PLANT = {"meander": _TAUGHT}
+SHORTER_PLANT_INCIDENT = {"meander": _TAUGHT, "bline": (["--n-envs", "100"], ["--max-episodes", "300"])}
 WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
 
 
@@ -83,13 +85,19 @@ def again(cell: Path, options: list[str], order: str) -> dict[str, Any]:
     }
 
 
+def shortened(network: str, red: str, takeover: str) -> tuple[list[str], list[str]]:
+    """Options of the searches and of the last trainings of a cell that make them shorter."""
+    if takeover != "0":
+        return (SHORTER_PLANT_INCIDENT if network == "plant" else SHORTER_INCIDENT).get(red, ([], []))
+    return (SHORTER_PLANT if network == "plant" else SHORTER).get(red, ([], []))
+
+
 def measure(network: str, red: str, takeover: str = "0") -> dict[str, Any]:
     """One cell: all searches, and the chosen orders trained again."""
     cell = WORK / f"{network}-{red}-{takeover}"
     cell.mkdir(parents=True, exist_ok=True)
     options = ["--red-agent", red, "--takeover", takeover]
-    shorter = SHORTER_PLANT if network == "plant" else SHORTER_INCIDENT if takeover != "0" else SHORTER
-    first, last = shorter.get(red, ([], []))
+    first, last = shortened(network, red, takeover)
     if network == "five":
         return {"five": again(cell, [*options, *last], best_of_five(red, takeover)), "options": last}
     options = ["--network", network, *options]
