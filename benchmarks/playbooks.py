@@ -31,9 +31,11 @@ KEPT = ("workflow", "mean_return", "standard_error", "observed_return", "follows
 SHORTER = {"meander": (["--n-envs", "100", "--actions", "host-decoy", "--epochs", "8"], ["--max-episodes", "1000"])}
 SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
 # With many hosts a policy that meets Meander imitates a rule first, so fewer episodes do.
-_TAUGHT = (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])
-SHORTER_PLANT = {"meander": _TAUGHT}
-SHORTER_PLANT_INCIDENT = {"meander": _TAUGHT, "bline": (["--n-envs", "100"], ["--max-episodes", "300"])}
+SHORTER_PLANT = {"meander": (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])}
+SHORTER_PLANT_INCIDENT = {
+    "meander": (["--n-envs", "100", "--max-episodes", "20"], ["--n-envs", "100", "--max-episodes", "60"]),
+    "bline": (["--n-envs", "100"], ["--n-envs", "100", "--max-episodes", "300"]),
+}
 WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
 
 
