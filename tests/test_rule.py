@@ -60,12 +60,12 @@ def test_the_foothold_of_red_is_never_restored_and_a_calm_network_gets_decoys_on
     assert follow_rule(rule, order, seen(len(names)), full) == 0
 
 
-@pytest.mark.parametrize("size", [(14, 5), (40, 8)])
-def test_both_ways_of_collecting_play_the_same_rule(size: tuple[int, int]) -> None:
-    network = grown(*size)
+@pytest.mark.parametrize("size", [None, (14, 5), (40, 8)])
+def test_both_ways_of_collecting_play_the_same_rule(size: tuple[int, int] | None) -> None:
+    network = grown(*size) if size else load_network()
     config = make_config(
         "workflow", workflow=",".join(reversed(network.unit_types)), n_envs=6, update_steps=50, max_steps=20, seed=3,
-        red_agent="meander", view="short-memory", actions="host-decoy", takeover="2-18", hosts=size[0], minibatch=0,
+        red_agent="meander", view="short-memory", actions="host-decoy", takeover="2-18", hosts=len(network.hosts),
     )  # fmt: skip
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows_of(config, network)), network=network)
     fast, plain = collectors(config, network)
@@ -111,7 +111,7 @@ def test_no_stop_rule_fires_while_the_teacher_plays() -> None:
     network = chosen_network(None, "plant")
     config = make_config(
         workflow=",".join(network.unit_types), red_agent="sleep", hosts=len(network.hosts), n_envs=4, max_steps=10,
-        update_steps=10, max_episodes=4, min_episodes=0, imitate_updates=2, patience=1, n_eval_episodes=4, minibatch=0,
+        update_steps=10, max_episodes=4, min_episodes=0, imitate_updates=2, patience=1, n_eval_episodes=4,
     )  # fmt: skip
     training = Training(config, network, teacher=RuleTeacher(network))
     reasons: list[StopReason | None] = []

@@ -125,6 +125,8 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     if values.get("backend") == "cyborg":
         suited |= ON_CYBORG
     config = replace(TrainConfig(), **(PRESETS[preset] | suited | values))
+    if "minibatch" in suited and "minibatch" not in values and config.minibatch > config.batch > 0:
+        config = replace(config, minibatch=0)  # a batch smaller than the usual minibatch
     check_config(config)
     return config
 
