@@ -33,7 +33,10 @@ SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
 # With many hosts a policy that meets Meander imitates a rule first, so fewer episodes do.
 SHORTER_PLANT = {"meander": (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])}
 SHORTER_PLANT_INCIDENT = {
-    "meander": (["--n-envs", "50", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "50"]),
+    "meander": (
+        ["--n-envs", "50", "--max-episodes", "25", "--n-eval-episodes", "200"],
+        ["--n-envs", "100", "--max-episodes", "50"],
+    ),
     "bline": (["--n-envs", "100"], ["--n-envs", "100", "--max-episodes", "200"]),
 }
 WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
