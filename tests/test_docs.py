@@ -55,6 +55,7 @@ ELSEWHERE = {
     "python -m benchmarks incidents": "half an hour; tests/test_ranking.py looks at the stored tables",
     "workflow-rl search --takeover 30": "minutes; the README has a shorter one",
     "python -m benchmarks playbooks plant bline 0": "half an hour of searches",
+    "python -m benchmarks taught": "two minutes of training; tests/test_rule.py trains shorter",
     "python -m benchmarks failures": "minutes of simulated searches; tests/test_failures.py checks the rule",
     "python -m benchmarks design": "minutes of simulated searches",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
