@@ -47,6 +47,18 @@ def test_the_rule_restores_the_host_whose_type_comes_first_and_then_the_most_val
         assert network.action_parts(int(rule.bait.full[action])) == ("Restore", names[first])
 
 
+def test_without_a_restore_the_rule_removes_and_without_either_it_only_places_decoys() -> None:
+    network = load_network()
+    suspect = network.host_names.index("Enterprise0")
+    order, none = np.arange(len(network.unit_types), dtype=np.int8), np.zeros(len(network.hosts), np.int64)
+    for left_out, verb in ((("Restore",), "Remove"), (("Restore", "Remove"), None)):
+        verbs = tuple(own for own in network.blue.host_actions if own not in left_out)
+        less = replace(network, blue=replace(network.blue, host_actions=verbs))
+        rule = make_rule(less)
+        action = follow_rule(rule, order, seen(len(network.hosts), suspect), none)
+        assert action == 0 if verb is None else less.action_parts(int(rule.bait.full[action])) == (verb, "Enterprise0")
+
+
 def test_the_foothold_of_red_is_never_restored_and_a_calm_network_gets_decoys_on_its_most_valuable_host() -> None:
     network = chosen_network(None, "plant")
     rule, names = make_rule(network), network.host_names

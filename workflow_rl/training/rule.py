@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     """The data of the rule for one network; actions are those of the host-decoy view."""
 
     hosts: np.ndarray  # (n_hosts,) int64: the most valuable first
-    restores: np.ndarray  # (n_hosts,) int64: the action that restores each host
+    restores: np.ndarray  # (n_hosts,) int64: the action that restores each host, or Remove where blue has no Restore
     places: np.ndarray  # (n_hosts,) int64: the action that places the next decoy on it
     guard: Guard
     bait: Bait
@@ -39,9 +39,11 @@ def make_rule(network: Network) -> Rule:
     """The rule for a network."""
     view = View("plain", "host-decoy", network)
     full = view.bait.full.tolist()
+    verb = next((verb for verb in ("Restore", "Remove") if verb in network.blue.host_actions), None)
+    repairs = [full.index(network.action_index(verb, name)) if verb else NOTHING for name in network.host_names]
     return Rule(
         hosts=np.argsort([-host.value for host in network.hosts], kind="stable").astype(np.int64),
-        restores=np.array([full.index(network.action_index("Restore", name)) for name in network.host_names]),
+        restores=np.array(repairs),
         places=np.array([full.index(-1 - number) for number in range(len(network.hosts))]),
         guard=make_guard(view),
         bait=view.bait,
