@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks.limit.bline_graph import STATES
+from workflow_rl.defenders.bline.graph import STATES
 from benchmarks.limit.bline_limit import Solution, bline_limit, in_order, simulate, solve
-from benchmarks.limit.bline_orders import find_repairs, orders_of
-from benchmarks.limit.bline_states import keys_of
+from workflow_rl.defenders.bline.orders import find_repairs, orders_of
+from workflow_rl.defenders.bline.states import keys_of
 from benchmarks.limit.meander_estimate import Rules, meander_estimate, returns_of
 from benchmarks.limit.meander_rules import Patience
 from benchmarks.limits import limits_from_study

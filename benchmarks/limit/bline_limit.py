@@ -2,8 +2,8 @@
 
 It knows the true state, what red remembers and will do next, and how many steps are left; it does not know the chance
 to come, so red's user host not before red scans it. The rules do not depend on the time, so that one pass backwards
-through the graph of all games (bline_graph.py) gives the best expected return for each number of steps to go. The
-optimal policy is then played in the engine's own games, which must return what the pass said.
+through the graph of all games (workflow_rl/defenders/bline) gives the best expected return for each number of steps to
+go. The optimal policy is then played in the engine's own games, which must return what the pass said.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.limit.bline_graph import (
+from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.defenders.bline.graph import (
     EARLY,
     EMPTY,
     STATES,
@@ -25,9 +26,9 @@ from benchmarks.limit.bline_graph import (
     slot_of,
     worth_trying,
 )
-from benchmarks.limit.bline_orders import Repairs, due_by_held, find_repairs, free, orders_of
-from benchmarks.limit.bline_states import Reduction, encode, reduction
-from workflow_rl.config import CHALLENGE_LENGTHS
+from workflow_rl.defenders.bline.orders import Repairs, due_by_held, find_repairs, free, orders_of
+from workflow_rl.defenders.bline.states import Reduction, encode, reduction
+from workflow_rl.defenders.bline.values import go_back
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one
 from workflow_rl.engine.compiled import compiled
@@ -44,7 +45,6 @@ from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 NOTHING_DUE = np.full(256, NO_TYPE, np.int8)  # by set of compromised types, where no order is kept
 USERS = ("User1", "User2", "User3", "User4")
-TIE = 1e-9  # tenths by which an action must be better than one that comes before it
 PURPOSE = 9  # of the games, for their seeds
 
 
@@ -58,32 +58,6 @@ class Solution(NamedTuple):
     choices: np.ndarray  # (horizon + 1, states) uint8: which of its moves
     starts: np.ndarray  # (takeovers, states) float64: the chance of each state when blue takes over
     expected: np.ndarray  # (horizon + 1, takeovers) float64: return from there
-
-
-@compiled
-def go_back(
-    g: Graph, repairs: Repairs, due: np.ndarray, value: np.ndarray, after: np.ndarray, choice: np.ndarray
-) -> None:
-    """From the best returns with h steps to go (states,) to those with h + 1, and the moves that lead to them.
-
-    Moves that repair another type than the one that is ``due`` (by the set of compromised types) are not allowed.
-    """
-    for y in range(g.sizes[STATES]):
-        if g.first_outcome[y] != EMPTY:
-            total = g.reward[y]
-            for k in range(g.first_outcome[y], g.first_outcome[y] + g.n_outcomes[y]):
-                total += g.chance[k] * value[g.next[k]]
-            after[y] = total
-    for x in range(g.sizes[STATES]):
-        if g.first_move[x] >= 0:
-            best, chosen = -np.inf, 0
-            for k in range(g.n_moves[x]):
-                move = g.first_move[x] + k
-                this = after[g.after[move]] - g.price[move]
-                allowed = repairs.repaired[move] == NO_TYPE or repairs.repaired[move] == due[repairs.held[x]]
-                if allowed and this > best + TIE:
-                    best, chosen = this, k
-            value[x], choice[x] = best, chosen
 
 
 def solve(

@@ -34,23 +34,33 @@ F = TypeVar("F", bound=Any)
 def compiled(function: F) -> F:
     """Compiles ``function`` with Numba at its first call: no Python objects, the interpreter lock released.
 
-    Only functions of this package and of the benchmarks beside it are cached, since the digest covers no other files.
+    Its machine code is copied into every compiled function that calls it. Only functions of this package and of the
+    benchmarks beside it are cached, since the digest covers no other files.
     """
+    return _compiled(function, OPTIONS)
+
+
+def compiled_once(function: F) -> F:
+    """The same for a large function with several callers, which call it instead of copying it."""
+    return _compiled(function, OPTIONS | {"forceinline": False})
+
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
     path = Path(function.__code__.co_filename).resolve()
     root = next((root for root in (PACKAGE, BENCHMARKS) if path.is_relative_to(root)), None)
     directory = cache_directory(root) if root else None
     if directory is None:
-        return _compile(function)
+        return _compile(function, **options)
     # Numba reads its cache directory only while it decorates, so this setting does not reach anybody else's functions.
     before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(directory)
     try:
-        return _compile(function, cache=True)
+        return _compile(function, cache=True, **options)
     finally:
         SETTINGS.CACHE_DIR = before
 
 
 def _compile(function: F, **options: Any) -> F:
-    decorate: Any = numba.njit(**OPTIONS, **options)
+    decorate: Any = numba.njit(**options)
     dispatcher: Any = decorate(function)
     if options.get("cache"):
         dispatcher._cache = _Cache(dispatcher._cache)

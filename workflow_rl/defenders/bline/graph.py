@@ -1,4 +1,4 @@
-"""All games against B_line as one graph of keys (bline_states.py), found and played through by the engine itself.
+"""All games against B_line as one graph of keys (states.py), found and played through by the engine itself.
 
 A step is two moves. Blue's leads from a state to the state that red finds, one of few, for most of the 145 actions do
 nothing that matters. Red's leads to the next states, each with its chance; it is the engine's step in which blue
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.limit.bline_states import Reduction, coming_line, decode, encode, target_of
+from workflow_rl.defenders.bline.states import Reduction, coming_line, decode, encode, target_of
 from workflow_rl.engine.bits import count, has, lowest, wide, word
 from workflow_rl.engine.chance import ABSENT, Chance, mix
 from workflow_rl.engine.compiled import compiled

@@ -2,7 +2,7 @@
 
 A *repair* is a Remove or Restore that ended red's presence: its target was compromised before the step and is not after
 blue's action. It is a *violation* if the unit type of its target is not the one of highest priority among the
-compromised types. The reductions of bline_states.py stay exact when violations are not allowed, for a key holds red's
+compromised types. The reductions of states.py stay exact when violations are not allowed, for a key holds red's
 level on every host that it can ever take:
 
 * which types are compromised is a function of the key before blue's move;
@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.limit.bline_graph import MOVES, STATES, Graph
-from benchmarks.limit.bline_states import Reduction, decode
+from workflow_rl.defenders.bline.graph import MOVES, STATES, Graph
+from workflow_rl.defenders.bline.states import Reduction, decode
 from workflow_rl.engine.bits import has
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Network
