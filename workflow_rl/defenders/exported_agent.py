@@ -74,7 +74,8 @@ class Agent:
         seen = self._checked(observation)
         self._notice(seen)
         if self._expert:
-            action = int(_beside("cage2_expert").advise(self._memory, self._leaderboard)[0])
+            expert = _beside("cage2_expert")
+            action = int(expert.advise(self._memory, self._leaderboard, expert.NO_ORDER)[0])
         else:
             action = self._choose(self._inputs(seen))
         self._last_action = action
