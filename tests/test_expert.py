@@ -54,6 +54,13 @@ def test_every_rule_is_used_and_says_why(edition: str) -> None:
             used.update(rules.tolist())
             used.update(advice(envs.memories, edition == "leaderboard", USERS_FIRST)[1].tolist())
             envs.step(actions)
+    for red_agent, takeover in (("bline", 30), ("bline", 5)):
+        envs = ViewedEnvs(CageVectorEnv(400, red_agent=red_agent, takeover=takeover), View("memory", "full"))
+        envs.reset(seed=1)
+        for _ in range(50):
+            actions, rules = advice(envs.memories, edition == "leaderboard")
+            used.update(rules.tolist())
+            envs.step(actions)
     missing = {RULES[i].name for i in range(len(RULES))} - {RULES[i].name for i in used}
     assert missing == (set() if edition == "leaderboard" else {"spoil Haraka"})
     assert len({rule.name for rule in RULES}) == len(RULES)
@@ -66,6 +73,23 @@ def test_the_expert_defends_better_than_the_official_winner(edition: str, total:
     blue = reference_policy("expert", load_network(), edition)
     cells = [evaluate(blue, red, edition, 4000, seed=3) for red in ("bline", "meander")]
     assert sum(cell.mean for row in cells for cell in row.values()) > total
+
+
+@pytest.mark.parametrize(
+    ("red_agent", "takeover", "order", "at_least"),
+    [
+        ("bline", 30, (2, 1, 4, 3, 0), -32),
+        ("bline", 30, (4, 3, 1, 2, 0), -65),
+        ("meander", 40, (2, 1, 4, 3, 0), -45),
+        ("meander", 40, (4, 3, 1, 2, 0), -126),
+    ],
+)
+def test_told_an_order_it_cleans_up_in_that_order(
+    red_agent: str, takeover: int, order: tuple[int, ...], at_least: float
+) -> None:
+    total, found = play_told(np.array(order), red_agent, 1000, takeover)
+    assert found.follows(0.95)
+    assert total.mean() > at_least
 
 
 def test_against_a_sleeping_red_it_costs_nothing_and_does_nothing() -> None:
