@@ -70,7 +70,9 @@ def test_the_stored_games_on_cyborg_agree_with_the_engines() -> None:
 def test_the_exported_agent_acts_as_ours_in_whole_episodes(name: str, edition: str, tmp_path: Path) -> None:
     result = export_agent(name, tmp_path / "agent", edition=edition)
     own = ["policy.safetensors"] if name == "champion" else ["rules.json", "cage2_expert.py"]
-    assert sorted(result["files"]) == sorted(["README.md", "agent.py", "cage2_memory.py", "network.toml", *own])
+    assert sorted(result["files"]) == sorted(
+        ["README.md", "agent.py", "cage2_incident.py", "cage2_memory.py", "network.toml", *own]
+    )
     agent, blue = agent_in(tmp_path / "agent").Agent(), blue_named(name, "", load_network(), edition)
     generator, actions = np.random.default_rng(0), set()
     for game, red in enumerate(("bline", "meander", "sleep") * 4):

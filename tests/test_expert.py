@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 from tests.helpers import run, run_json
-from workflow_rl.defenders.expert import RULES, WAIT, advice
+from workflow_rl.defenders.expert import RULES, TYPES, WAIT, advice
 from workflow_rl.defenders.protocol import evaluate, reference_policy
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import View, ViewedEnvs
+from workflow_rl.training.compliance import FACTS, Compliance, Obedience
+
+USERS_FIRST = np.array([4, 2, 1, 3, 0])
+
+
+def play_told(order: np.ndarray, red_agent: str, n_games: int, takeover: int = 0) -> tuple[np.ndarray, Obedience]:
+    """Returns of games of 100 steps with the expert that is told an order, and how well it follows it."""
+    envs = ViewedEnvs(CageVectorEnv(n_games, red_agent=red_agent, max_steps=None), View("memory", "full"))
+    envs.reset(seed=17, options={"takeover": [str(takeover)] * n_games})
+    judged, total = Compliance(load_network(), np.tile(order, (n_games, 1))), np.zeros(n_games)
+    for _ in range(100):
+        _, rewards, _, _, infos = envs.step(advice(envs.memories, False, order)[0])
+        judged.update(*(infos[name] for name in FACTS))
+        total += rewards
+    return total, Obedience.of(judged.episodes)
+
+
+def test_hosts_have_the_scenarios_types() -> None:
+    network = load_network()
+    assert TYPES.tolist() == [network.unit_type_index(name) for name in network.host_names]
+
+
+@pytest.mark.parametrize("order", [*permutations((1, 2, 3, 4))][::5], ids=str)
+def test_told_an_order_it_keeps_it_against_meander_and_loses_nothing(order: tuple[int, ...]) -> None:
+    total, found = play_told(np.array([*order, 0]), "meander", 1000)
+    assert found.follows(0.98)
+    assert total.mean() > -15.9
 
 
 @pytest.mark.parametrize("edition", ["current", "leaderboard"])
@@ -22,6 +50,14 @@ def test_every_rule_is_used_and_says_why(edition: str) -> None:
         envs = ViewedEnvs(CageVectorEnv(400, red_agent=red_agent, edition=edition), View("memory", "full"))
         envs.reset(seed=1)
         for _ in range(100):
+            actions, rules = advice(envs.memories, edition == "leaderboard")
+            used.update(rules.tolist())
+            used.update(advice(envs.memories, edition == "leaderboard", USERS_FIRST)[1].tolist())
+            envs.step(actions)
+    for red_agent, takeover in (("bline", 30), ("bline", 5)):
+        envs = ViewedEnvs(CageVectorEnv(400, red_agent=red_agent, takeover=takeover), View("memory", "full"))
+        envs.reset(seed=1)
+        for _ in range(50):
             actions, rules = advice(envs.memories, edition == "leaderboard")
             used.update(rules.tolist())
             envs.step(actions)
@@ -37,6 +73,23 @@ def test_the_expert_defends_better_than_the_official_winner(edition: str, total:
     blue = reference_policy("expert", load_network(), edition)
     cells = [evaluate(blue, red, edition, 4000, seed=3) for red in ("bline", "meander")]
     assert sum(cell.mean for row in cells for cell in row.values()) > total
+
+
+@pytest.mark.parametrize(
+    ("red_agent", "takeover", "order", "at_least"),
+    [
+        ("bline", 30, (2, 1, 4, 3, 0), -32),
+        ("bline", 30, (4, 3, 1, 2, 0), -65),
+        ("meander", 40, (2, 1, 4, 3, 0), -45),
+        ("meander", 40, (4, 3, 1, 2, 0), -126),
+    ],
+)
+def test_told_an_order_it_cleans_up_in_that_order(
+    red_agent: str, takeover: int, order: tuple[int, ...], at_least: float
+) -> None:
+    total, found = play_told(np.array(order), red_agent, 1000, takeover)
+    assert found.follows(0.95)
+    assert total.mean() > at_least
 
 
 def test_against_a_sleeping_red_it_costs_nothing_and_does_nothing() -> None:

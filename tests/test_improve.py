@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from workflow_rl.defenders import paired_games as module
+from workflow_rl.defenders.expert import NO_ORDER
 from workflow_rl.defenders.paired_games import improve, improved_teacher
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
 from workflow_rl.engine.network_file import load_network
@@ -54,9 +55,9 @@ def test_the_table_of_exceptions_finds_what_was_put_into_it_and_nothing_else() -
 
 @pytest.mark.parametrize("edition", ["current", "leaderboard"])
 def test_the_teacher_is_the_expert_but_for_its_exceptions(edition: str) -> None:
-    usual = teach(_memory[0], FIRST, edition == "leaderboard", NO_EXCEPTIONS)
+    usual = teach(_memory[0], FIRST, edition == "leaderboard", NO_EXCEPTIONS, NO_ORDER)
     assert usual >= FIRST_DECOY
-    assert teach(_memory[0], FIRST, edition == "leaderboard", BLUNDER) == RESTORE + USER4
+    assert teach(_memory[0], FIRST, edition == "leaderboard", BLUNDER, NO_ORDER) == RESTORE + USER4
 
 
 def test_a_blunder_is_found_and_mended_whatever_the_number_of_threads() -> None:

@@ -17,7 +17,18 @@ from workflow_rl.defenders.protocol import episode_returns, reference_policy
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.cyborg_env import CyborgEnv
-from workflow_rl.envs.memory import MEMORY_DTYPE, begin, forget, remember
+from workflow_rl.envs.incident import begin
+from workflow_rl.envs.memory import (
+    ANY_HOST,
+    B_LINE,
+    CLEANING,
+    MEANDER,
+    MEMORY_DTYPE,
+    USER4,
+    forget,
+    remember,
+    unclean_hosts,
+)
 from workflow_rl.envs.views import View, with_view
 from workflow_rl.errors import UserError
 from workflow_rl.fidelity.lockstep import LiveGames, live_lockstep
@@ -120,13 +131,39 @@ def test_a_memory_begins_with_a_look_at_what_is_taken_over() -> None:
     envs.reset(seed=0)
     seen = np.zeros(1, MEMORY_DTYPE)
     for row, packed in enumerate(envs.envs.packed_observations[:, 0]):
-        forget(seen[0])
-        remember(seen[0], 0, int(packed))
+        begin(seen[0], int(packed))
         assert envs.memories[row] == seen[0]
     begin(seen[0], 0)
     fresh = np.zeros(1, MEMORY_DTYPE)
     forget(fresh[0])
     assert seen[0] == fresh[0]  # nothing to see is the start of the challenge
+    begin(seen[0], 1 << (4 * USER4))
+    remember(fresh[0], 0, 1 << (4 * USER4))
+    assert seen[0] == fresh[0]  # a scan of a user host tells no more than in a first step
+
+
+@pytest.mark.parametrize(("red_agent", "steps", "foe"), [("bline", 30, B_LINE), ("meander", 40, MEANDER)])
+def test_the_first_look_at_an_attack_tells_who_it_is_and_what_it_holds(red_agent: str, steps: int, foe: int) -> None:
+    envs = with_view(CageVectorEnv(500, red_agent=red_agent, takeover=steps), View("memory"))
+    _, infos = envs.reset(seed=1)
+    assert (envs.memories["foe"] == foe).mean() > 0.98
+    assert (envs.memories["incident"] == CLEANING).all()
+    held = (infos["red_level"].astype(int) > 0) @ (1 << np.arange(13)) & ANY_HOST
+    unclean = np.array([unclean_hosts(memory) for memory in envs.memories])
+    assert (held & ~unclean == 0).mean() > 0.94
+    if foe == B_LINE:
+        assert (held & ~unclean == 0).all()
+        assert (envs.memories["line"] == 14).all()
+        assert (held >> envs.memories["user"] & 1).mean() > 0.95
+
+
+@pytest.mark.parametrize("steps", [3, 4, 6, 8, 10, 12, 14, 16])
+def test_b_lines_position_is_known_from_the_first_look(steps: int) -> None:
+    envs = with_view(CageVectorEnv(500, red_agent="bline", takeover=steps), View("memory"))
+    envs.reset(seed=2)
+    truth = envs.snapshot()["line"]
+    assert (envs.memories["foe"] != MEANDER).all()
+    assert (np.abs(envs.memories["line"] - truth) <= 1).mean() > 0.85
 
 
 @cyborg

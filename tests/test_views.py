@@ -84,12 +84,12 @@ def test_the_whole_memory_refuses_a_network_that_it_does_not_know(network: Netwo
             ViewedEnvs(CageVectorEnv(1, network=larger(network)), view)
     assert with_view(CageVectorEnv(1, network=larger(network)), PLAIN).single_action_space.n == 145 + 11
     dearer = replace(network, hosts=tuple(replace(host, value=5.0) for host in network.hosts))
-    assert ViewedEnvs(CageVectorEnv(1, network=dearer), MEMORY).reset(seed=0)[0].shape == (1, 242)
+    assert ViewedEnvs(CageVectorEnv(1, network=dearer), MEMORY).reset(seed=0)[0].shape == (1, 244)
     types = ("defender", "enterprise", "op_server", "op_host", "user", "file_server")
     finer = tuple(replace(host, unit_type="file_server" if host.name == "User3" else host.unit_type)
                   for host in network.hosts)  # fmt: skip
     finer_network = replace(network, unit_types=types, hosts=finer)
-    assert ViewedEnvs(CageVectorEnv(1, network=finer_network), MEMORY).reset(seed=0)[0].shape == (1, 242)
+    assert ViewedEnvs(CageVectorEnv(1, network=finer_network), MEMORY).reset(seed=0)[0].shape == (1, 244)
 
 
 @pytest.mark.needs("csle_cyborg")

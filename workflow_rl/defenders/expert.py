@@ -2,6 +2,9 @@
 
 It observes what every defender observes (memory.py), neither the opponent's name nor the length of the episode. It must
 know the edition: in the leaderboard edition a Restore breaks HarakaRCE, and red remembers ports differently.
+
+It can be told a repair order. Then it fixes no host while it has reason to believe that red holds one of higher
+priority, and it looks for such hosts. Without an order it plays as if there were none.
 """
 
 from __future__ import annotations
@@ -12,8 +15,11 @@ import numpy as np
 
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.envs.memory import (
+    ANALYSE,
     APACHE,
     B_LINE,
+    CLEANING,
+    DEFENDER,
     ENTERPRISE0,
     ENTERPRISE1,
     ENTERPRISE2,
@@ -34,6 +40,7 @@ from workflow_rl.envs.memory import (
     SCAN,
     SLEEP,
     TOMCAT,
+    USER0,
     USER1,
     USER2,
     USER3,
@@ -42,6 +49,7 @@ from workflow_rl.envs.memory import (
     b_line_target,
     next_decoy,
     next_line,
+    unclean_hosts,
 )
 
 
@@ -67,15 +75,47 @@ RULES = (
     Rule("keep as a target", "restored before the escalation, the host remains a target on which red wastes time"),
     Rule("clean a user host", "restored after the escalation, the host is never attacked by Meander again"),
     Rule("bait the servers", "decoys placed before the first scan mislead Meander for the whole episode"),
+    Rule("look first", "a hit on a decoy may be an undetected break-in, and the order demands this host first"),
+    Rule("first things first", "the order demands this host before the one that needs a fix most"),
+    Rule("clean up", "blue took over an attack, and red seems to hold this host"),
+    Rule("let it pass", "B_line would attack this host again at once; restored after the escalation, it moves on"),
 )
 WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, LEFT_ALONE, WENT_ON, KILL, TAKE_BACK = range(10)
-SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS = range(10, len(RULES))
+SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS, LOOK_FIRST, FIRST_THINGS, CLEAN_UP, LET_GO = range(10, len(RULES))
+# Numbers of the unit types in an order, and the type of each host.
+ENTERPRISE_TYPE, OP_SERVER_TYPE, OP_HOST_TYPE, USER_TYPE = range(1, 5)
+TYPES = np.array([0, 1, 1, 1, 3, 3, 3, 2, 4, 4, 4, 4, 4], np.int64)
+DEAREST = np.array([OP_SERVER_TYPE, ENTERPRISE_TYPE, USER_TYPE, OP_HOST_TYPE])  # what costs most comes first
+NO_ORDER = np.zeros(0, np.int64)
 MAIN_BAIT = 1 << HARAKA | 1 << TOMCAT | 1 << APACHE
 
 
 @compiled
-def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
-    """The expert's action (0 .. 144) and the index of its rule."""
+def advise(m: Memory, leaderboard: bool, order: np.ndarray) -> tuple[int, int]:
+    """The expert's action (0 .. 144) and the index of its rule.
+
+    ``order`` are unit types, highest priority first; empty: no order.
+    """
+    if m.incident == CLEANING:
+        action, rule = clean_up(m, order if len(order) else DEAREST)
+        if rule == CLEAN_UP:
+            return action, rule
+    action, rule = choose(m, leaderboard)
+    if len(order) == 0:
+        return action, rule
+    fixed = (action - ANALYSE) % N_HOSTS
+    if action >= RESTORE or REMOVE <= action < FIRST_DECOY:
+        due = due_host(m, order, TYPES[fixed])
+        return (RESTORE + due, FIRST_THINGS) if due != NOBODY else (action, rule)
+    hit = m.foe == MEANDER and just_seen(m, USER2, SCAN) and holds(m.again, USER2)
+    if rule == WAIT and hit and precedes(order, USER_TYPE, ENTERPRISE_TYPE):
+        return ANALYSE + USER2, LOOK_FIRST
+    return action, rule
+
+
+@compiled
+def choose(m: Memory, leaderboard: bool) -> tuple[int, int]:
+    """The action and the rule of the expert without an order."""
     if m.step == 0:
         return FIRST_DECOY + N_HOSTS * FEMITTER + USER2, OPENING
     if m.step == 1:
@@ -83,12 +123,52 @@ def advise(m: Memory, leaderboard: bool) -> tuple[int, int]:
     if m.foe == MEANDER:
         return against_meander(m, leaderboard)
     if m.foe == B_LINE:
-        return against_b_line(m, leaderboard)
+        return behind_b_line(m) if m.incident else against_b_line(m, leaderboard)
     if leaderboard and m.user == USER3:
         return RESTORE + USER3, SPOIL
     if m.user != NOBODY and next_decoy(m, b_line_target(m.user)) != SLEEP:
         return next_decoy(m, b_line_target(m.user)), BAIT_WAY
     return SLEEP, WAIT
+
+
+@compiled
+def clean_up(m: Memory, order: np.ndarray) -> tuple[int, int]:
+    """After a takeover: restores what red seems to hold, in order."""
+    unclean = unclean_hosts(m)
+    for unit_type in order:
+        for host in range(N_HOSTS - 1, DEFENDER, -1):
+            if TYPES[host] == unit_type and holds(unclean, host):
+                return RESTORE + host, CLEAN_UP
+    return SLEEP, WAIT
+
+
+@compiled
+def precedes(order: np.ndarray, one: int, other: int) -> bool:
+    """Does a unit type have a higher priority than another?"""
+    for unit_type in order:
+        if unit_type == one:
+            return True
+        if unit_type == other:
+            return False
+    return False
+
+
+@compiled
+def due_host(m: Memory, order: np.ndarray, fixed: int) -> int:
+    """A host that red seems to hold and that has a higher priority than type ``fixed``, or NOBODY."""
+    for unit_type in order:
+        if unit_type == fixed:
+            return NOBODY
+        for host in range(ENTERPRISE0, N_HOSTS):
+            if TYPES[host] == unit_type and host != USER0 and seems_held(m, host):
+                return host
+    return NOBODY
+
+
+@compiled
+def seems_held(m: Memory, host: int) -> bool:
+    """Does red seem to hold the host?"""
+    return compromised(m, host) or (m.foe == B_LINE and host == m.user and m.rooted == 1)
 
 
 @compiled
@@ -136,6 +216,38 @@ def against_b_line(m: Memory, leaderboard: bool) -> tuple[int, int]:
     if broke_in:
         return REMOVE + user, KILL
     if next_decoy(m, ENTERPRISE2) != SLEEP:
+        return next_decoy(m, ENTERPRISE2), BAIT_WAY
+    return SLEEP, WAIT
+
+
+@compiled
+def behind_b_line(m: Memory) -> tuple[int, int]:
+    """After a takeover B_line remembers ports without decoys, and repeats an attack until it fails.
+
+    Remove ends most sessions on Windows servers for nothing; if it did not, B_line gives itself away by moving on.
+    """
+    gateway, line = b_line_target(m.user), next_line(m)
+    if m.host[0] == OP_SERVER0 and m.age[0] <= 1:
+        restored = m.fixed == ENTERPRISE2 and m.fixed_age <= 1 and not holds(m.removed, ENTERPRISE2)
+        if not restored or m.age[0] == 0:
+            return RESTORE + (gateway if restored else ENTERPRISE2), WENT_ON
+    if compromised(m, OP_SERVER0):
+        return RESTORE + OP_SERVER0, CLEAN_SERVER
+    if m.host[0] == ENTERPRISE2 and m.age[0] == 0 and holds(m.again, gateway):
+        return RESTORE + gateway, WENT_ON
+    for host in (ENTERPRISE2, gateway):
+        fooled = m.bait[host] != 0
+        if just_seen(m, host, EXPLOIT):
+            if host == ENTERPRISE0 and not fooled:
+                return SLEEP, LET_GO
+            return (RESTORE + host, CLEAN_SERVER) if fooled else (REMOVE + host, KILL)
+        if compromised(m, host):
+            return RESTORE + host, CLEAN_SERVER
+        if just_seen(m, host, SCAN) and not fooled and (m.line == 9 or m.line == 5):
+            return RESTORE + host, UNSEEN
+    if line != 5 and next_decoy(m, gateway) != SLEEP:
+        return next_decoy(m, gateway), BAIT_WAY
+    if not holds(m.scanned, ENTERPRISE2) and next_decoy(m, ENTERPRISE2) != SLEEP:
         return next_decoy(m, ENTERPRISE2), BAIT_WAY
     return SLEEP, WAIT
 
@@ -204,13 +316,15 @@ def silent_break_in(m: Memory) -> bool:
 
 
 @compiled
-def _advise_all(memories: np.ndarray, leaderboard: bool, actions: np.ndarray, rules: np.ndarray) -> None:
+def _advise_all(
+    memories: np.ndarray, leaderboard: bool, order: np.ndarray, actions: np.ndarray, rules: np.ndarray
+) -> None:
     for i in range(len(memories)):
-        actions[i], rules[i] = advise(memories[i], leaderboard)
+        actions[i], rules[i] = advise(memories[i], leaderboard, order)
 
 
-def advice(memories: np.ndarray, leaderboard: bool) -> tuple[np.ndarray, np.ndarray]:
+def advice(memories: np.ndarray, leaderboard: bool, order: np.ndarray = NO_ORDER) -> tuple[np.ndarray, np.ndarray]:
     """The expert's actions (0 .. 144) and the indices of its rules for memories (n,)."""
     actions, rules = np.empty(len(memories), np.int64), np.empty(len(memories), np.int64)
-    _advise_all(memories, leaderboard, actions, rules)
+    _advise_all(memories, leaderboard, order, actions, rules)
     return actions, rules

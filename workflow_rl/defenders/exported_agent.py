@@ -74,7 +74,8 @@ class Agent:
         seen = self._checked(observation)
         self._notice(seen)
         if self._expert:
-            action = int(_beside("cage2_expert").advise(self._memory, self._leaderboard)[0])
+            expert = _beside("cage2_expert")
+            action = int(expert.advise(self._memory, self._leaderboard, expert.NO_ORDER)[0])
         else:
             action = self._choose(self._inputs(seen))
         self._last_action = action
@@ -99,7 +100,7 @@ class Agent:
             return
         packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
         if self._last_action is None:
-            _beside("cage2_memory").begin(self._memory, packed)
+            _beside("cage2_incident").begin(self._memory, packed)
         else:
             _beside("cage2_memory").remember(self._memory, self._last_action, packed)
 
@@ -211,8 +212,8 @@ def _beside(name: str) -> Any:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        if name == "cage2_expert":
-            sys.modules["cage2_memory"] = _beside("cage2_memory")  # cage2_expert must import this agent's own copy
+        if name != "cage2_memory":
+            sys.modules["cage2_memory"] = _beside("cage2_memory")  # the others must import this agent's own copy
         spec.loader.exec_module(module)
         _MODULES[name] = module
     return _MODULES[name]

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from workflow_rl.config import TrainConfig
+from workflow_rl.defenders.expert import NO_ORDER
 from workflow_rl.defenders.paired_games import improved_teacher
 from workflow_rl.defenders.teacher import Exceptions, teach, teach_all
 from workflow_rl.engine.chance import sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.step import begin_one, step_one
-from workflow_rl.envs.memory import N_WORDS, begin, full_action, remember, view_action, write_bits
+from workflow_rl.envs.incident import begin
+from workflow_rl.envs.memory import N_WORDS, full_action, remember, view_action, write_bits
 from workflow_rl.envs.views import View, view_actions
 from workflow_rl.training.rollout import Setup, World
 
@@ -26,7 +28,7 @@ def play_ahead(world: World, setup: Setup, leaderboard: bool, exceptions: Except
         s, memory = world.states[i], world.memories[i]
         for step in range(actions.shape[1]):
             write_bits(memory, key)
-            action = teach(memory, key, leaderboard, exceptions)
+            action = teach(memory, key, leaderboard, exceptions, NO_ORDER)
             actions[i, step] = view_action(action) if setup.host_decoy else action
             action = full_action(memory, actions[i, step]) if setup.host_decoy else action
             step_one(s, t, action, sample(s))

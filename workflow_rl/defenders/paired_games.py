@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig, check_jobs
+from workflow_rl.defenders.expert import NO_ORDER
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
 from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
@@ -58,7 +59,7 @@ SURE = 2.0  # standard errors by which an action must be better, twice, with ind
 @compiled
 def step_taught(s: State, t: Tables, m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions) -> None:
     """One step with the teacher's action in the situation ``key``."""
-    action = teach(m, key, leaderboard, exceptions)
+    action = teach(m, key, leaderboard, exceptions, NO_ORDER)
     step_one(s, t, action, sample(s))
     remember(m, action, s.observation[0])
 
@@ -101,7 +102,7 @@ def play_on(
             return total
         remember(m, action, s.observation[0])
         write_bits(m, key)
-        action = teach(m, key, leaderboard, exceptions)
+        action = teach(m, key, leaderboard, exceptions, NO_ORDER)
 
 
 class Question(NamedTuple):
@@ -158,7 +159,7 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
     for row in rows:
         m = q.memories[row, 0]
         write_bits(m, key)
-        teachers = teach(m, key, q.leaderboard, q.exceptions)
+        teachers = teach(m, key, q.leaderboard, q.exceptions, NO_ORDER)
         play_pairs(q, row, teachers, 0, usual)
         best[row], gain[row] = EMPTY, 0.0
         for choice in range(N_HOST_DECOY):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.defenders.expert import advise
+from workflow_rl.defenders.expert import NO_ORDER, advise
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.envs.memory import N_WORDS, Memory
@@ -43,10 +43,10 @@ NO_EXCEPTIONS = make_exceptions(np.zeros((0, N_WORDS), np.int64), np.zeros(0, np
 
 
 @compiled
-def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions) -> int:
-    """The teacher's action (0 .. 144) for a memory and its key."""
+def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions, order: np.ndarray) -> int:
+    """The teacher's action (0 .. 144) for a memory, its key, and the order of repair that it is told (may be empty)."""
     row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
-    action: int = wide(exceptions.actions[row]) if row != EMPTY else wide(advise(m, leaderboard)[0])
+    action: int = wide(exceptions.actions[row]) if row != EMPTY else wide(advise(m, leaderboard, order)[0])
     return action
 
 
@@ -56,4 +56,4 @@ def teach_all(
 ) -> None:
     """Writes the teacher's actions (n,) for memories (n,) and their keys (n, N_WORDS)."""
     for i in range(len(memories)):
-        actions[i] = teach(memories[i], keys[i], leaderboard, exceptions)
+        actions[i] = teach(memories[i], keys[i], leaderboard, exceptions, NO_ORDER)

@@ -23,6 +23,7 @@ SLEEP, ANALYSE, REMOVE, FIRST_DECOY, RESTORE = 0, 2, 15, 28, 132  # the first ac
 NOBODY = -1
 QUIET, SCAN, EXPLOIT = 0, 1, 3  # activity of a host, by its two bits
 SOMEONE, B_LINE, MEANDER = 0, 1, 2  # the inferred attacker
+NO_INCIDENT, CLEANING, CLEANED = 0, 1, 2
 LONG_AGO = 3  # ages are capped here
 LONGEST_IDLE = 26  # idle times of hosts are capped here
 IDLE_TOLD = (8, 16, LONGEST_IDLE)
@@ -37,6 +38,8 @@ _USEFUL = (
 MOST_DECOYS = 4
 USEFUL = np.array([[*row, *[NOBODY] * (MOST_DECOYS - len(row))] for row in _USEFUL], np.int64)
 
+ANY_HOST = (1 << N_HOSTS) - 1 - (1 << DEFENDER) - (1 << USER0)
+
 # B_line's program: the next line after a success and after a failure.
 AFTER_SUCCESS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14], np.int64)
 AFTER_FAILURE = np.array([0, 1, 2, 2, 2, 2, 5, 5, 5, 5, 9, 9, 9, 12, 13], np.int64)
@@ -49,7 +52,7 @@ MEMORY_DTYPE = np.dtype(
         ("decoys", np.int64, N_HOSTS),  # set of decoys on each host
         ("bait", np.int64, N_HOSTS),  # set of decoys at the last scan of each host
         ("scanned", np.int64),  # set of hosts with any activity so far
-        ("again", np.int64),  # set of hosts that were active again since their last Restore
+        ("again", np.int64),  # set of hosts that were active again since their last Restore (incident: or may be held)
         ("idle", np.int64, N_HOSTS),  # steps since the last activity on each host or its Restore, capped
         ("restored", np.int64),  # set of hosts restored so far
         ("removed", np.int64),  # set of hosts with a Remove since their last exploit
@@ -63,6 +66,8 @@ MEMORY_DTYPE = np.dtype(
         ("line", np.int64),  # against B_line: the line that it has just executed
         ("success", np.int64),  # whether that line apparently succeeded
         ("rooted", np.int64),  # B_line moved on from its user host, so it must be privileged there
+        ("noisy", np.int64),  # somebody else is active: scans say nothing about red
+        ("incident", np.int64),  # whether blue took over an attack (incident.py): NO_INCIDENT, CLEANING or CLEANED
     ],
     align=True,
 )
@@ -75,7 +80,7 @@ WORD = 64
 N_WORDS, SHORT_WORDS = 4, 2  # words of the whole and of the short memory
 SHORT_BITS = OBSERVATION_BITS + N_HOSTS
 N_BITS = OBSERVATION_BITS + N_DECOY_BITS + 6 * N_HOSTS + 2 * (N_HOSTS + 1 + LONG_AGO + 1) + N_HOSTS + LONG_AGO + 2
-N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD)
+N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD) + 2
 
 
 @compiled
@@ -91,14 +96,7 @@ def forget(m: Memory) -> None:
         m.host[i], m.activity[i], m.age[i] = NOBODY, QUIET, LONG_AGO
     m.fixed, m.fixed_age = NOBODY, LONG_AGO
     m.foe, m.user, m.line, m.success, m.rooted = SOMEONE, NOBODY, 0, 0, 0
-
-
-@compiled
-def begin(m: Memory, observation: int) -> None:
-    """Starts an episode; after a takeover, the first observation already shows the attack."""
-    forget(m)
-    if observation:
-        remember(m, SLEEP, observation)
+    m.noisy, m.incident = 0, NO_INCIDENT
 
 
 @compiled
@@ -120,8 +118,28 @@ def remember(m: Memory, action: int, observation: int) -> None:
         m.foe = MEANDER  # activity on User0 or two user hosts: B_line attacks only one
     elif m.step >= STEPS_TOLD and users:
         m.foe = B_LINE
+    elif m.user == NOBODY and activity == EXPLOIT:  # taken over after an undetected break-in
+        m.foe, m.user, m.incident = B_LINE, USER3 if host == ENTERPRISE0 else USER2, CLEANED
     if m.user > USER0:
         follow_b_line(m, host, activity, placed, fixed)
+    if m.incident == CLEANING and unclean_hosts(m) == 0:
+        m.incident = CLEANED
+
+
+@compiled
+def believed_hosts(observation: int) -> int:
+    """Set of the hosts to which red has user or privileged access, as far as blue has seen."""
+    believed = 0
+    for host in range(N_HOSTS):
+        believed |= ((observation >> (4 * host + 3)) & 1) << host
+    return believed
+
+
+@compiled
+def unclean_hosts(m: Memory) -> int:
+    """In an incident: set of the hosts that red may hold, but for those where it does no harm."""
+    unclean: int = (m.again | believed_hosts(m.observation)) & ANY_HOST
+    return unclean
 
 
 @compiled
@@ -220,7 +238,7 @@ def note_event(m: Memory, host: int, activity: int) -> None:
         m.removed &= ~here
     else:
         m.bait[host] = m.decoys[host]
-    if m.user == NOBODY and host >= USER0:
+    if host >= USER0 and (m.user == NOBODY or (m.scanned >> m.user) & 1 == 0):
         m.user = host
 
 
@@ -255,9 +273,10 @@ def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) 
         m.line, m.success = 2, 0  # a scan would have been observed: B_line lost its user host and failed to retake it
     else:  # an escalation fails if the host has just been fixed; an exploit without a trace has failed
         target = m.user if line == 3 else gateway if line == 6 else ENTERPRISE2 if line == 10 else OP_SERVER0
-        escalation = line == 3 or line == 6 or line == 10 or line == 13
+        held = line == 3 or line == 6 or line == 10 or line >= 13
         exploit = line == 2 or line == 5 or line == 9 or line == 12
-        m.line, m.success = line, 0 if exploit or (escalation and fixed == target) else 1
+        lost = m.line == 14 and line == 13  # Impact has failed
+        m.line, m.success = line, 0 if exploit or lost or (held and fixed == target) else 1
     if m.line == 4:
         m.rooted = 1
 
@@ -274,14 +293,6 @@ def put_set(words: np.ndarray, at: int, members: int) -> int:
     """Writes a set of hosts as one bit each; returns the position of the next bit."""
     for host in range(N_HOSTS):
         put(words, at + host, (members >> host) & 1)
-    return at + N_HOSTS
-
-
-@compiled
-def put_host(words: np.ndarray, at: int, host: int) -> int:
-    """Writes a host as a one-hot code; returns the position of the next bit."""
-    if host != NOBODY:
-        put(words, at + host, 1)
     return at + N_HOSTS
 
 
@@ -311,12 +322,12 @@ def write_bits(m: Memory, words: np.ndarray) -> None:
     for members in (bait, much, m.scanned, m.again, m.restored, m.removed):
         at = put_set(words, at, members)
     for i in range(2):
-        at = put_host(words, at, m.host[i])
+        at = put_set(words, at, 1 << m.host[i] if m.host[i] != NOBODY else 0)
         put(words, at, m.activity[i] == EXPLOIT)
         put(words, at + 1 + m.age[i], m.host[i] != NOBODY)
         at += 2 + LONG_AGO
     if m.fixed_age < LONG_AGO:
-        put_host(words, at, m.fixed)
+        put(words, at + m.fixed, 1)
         put(words, at + N_HOSTS + m.fixed_age, 1)
     at += N_HOSTS + LONG_AGO
     put(words, at, m.foe == B_LINE)
@@ -325,10 +336,12 @@ def write_bits(m: Memory, words: np.ndarray) -> None:
         put(words, at + 2 + next_line(m), 1)
         put(words, at + 2 + N_LINES, m.rooted)
     at += 3 + N_LINES
-    if m.step < STEPS_TOLD:
-        put(words, at + m.step, 1)
+    if m.step < STEPS_TOLD or m.incident == CLEANING:  # no incident begins in the first steps
+        put(words, at + (0 if m.incident else m.step), 1)
     at += STEPS_TOLD
     for host in (USER2, USER3):  # easy targets: if they have been idle for long, red controls them
         for limit in IDLE_TOLD:
             put(words, at, m.foe == MEANDER and (m.scanned >> host) & 1 and m.idle[host] >= limit)
             at += 1
+    put(words, at, m.noisy)
+    put(words, at + 1, m.incident)

@@ -28,6 +28,7 @@ from workflow_rl.engine.network import DECOY_PREFIX, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs import memory
 from workflow_rl.envs.checks import check_actions, pack_observations
+from workflow_rl.envs.incident import begin
 from workflow_rl.envs.memory import MEMORY_DTYPE, WORD
 from workflow_rl.errors import UserError, check_choice
 
@@ -170,7 +171,7 @@ def begin_some(memories: np.ndarray, packed: np.ndarray, chosen: np.ndarray) -> 
     """Starts episodes in the ``chosen`` environments (n_envs,) bool with first observations ``packed`` (n_envs,)."""
     for i in range(len(memories)):
         if chosen[i]:
-            memory.begin(memories[i], packed[i])
+            begin(memories[i], packed[i])
 
 
 def all_actions(view: View) -> np.ndarray:
@@ -225,7 +226,7 @@ class ViewedEnvs(VectorWrapper):
         >>> from workflow_rl.envs.env import CageVectorEnv
         >>> envs = ViewedEnvs(CageVectorEnv(3), View("memory", "host-decoy"))
         >>> envs.reset(seed=0)[0].shape
-        (3, 242)
+        (3, 244)
         >>> observations, rewards, terminated, truncated, infos = envs.step([0, 37, 52])
         >>> envs.action_space.nvec.tolist()
         [53, 53, 53]
