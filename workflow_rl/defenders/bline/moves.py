@@ -36,6 +36,7 @@ from workflow_rl.envs.memory import (
 )
 
 ROOM_OF_ONE = 64  # outcomes of one state at most
+TIE = 1e-6  # tenths by which a move must be better than one that comes before it
 
 
 @compiled_once
@@ -145,15 +146,14 @@ def worth(b: Beliefs, move: int, discount: float) -> float:
 
 
 @compiled_once
-def best_move(b: Beliefs, node: int, discount: float) -> int:
-    """The move of least regret in an expanded belief, whose value is set to it."""
+def best_move(b: Beliefs, node: int, discount: float) -> tuple[int, float]:
+    """The move of least regret in an expanded belief, and that regret."""
     least, best = np.inf, wide(0)
     for move in range(b.first_move[node], b.first_move[node] + b.n_moves[node]):
         this = worth(b, move, discount)
-        if this < least - 1e-6:
+        if this < least - TIE:
             least, best = this, wide(move)
-    b.value[node] = least
-    return best
+    return best, least
 
 
 @compiled_once

@@ -8,7 +8,7 @@ reach (its lower bound); with larger ones, close to what a step usually costs, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -76,8 +76,8 @@ def _forget_observation(b: Beliefs, task: Task, member: int, room: Room) -> int:
     return state_number(b, task, room.states[1])
 
 
-def find_starts(b: Beliefs, task: Task, room: Room, takeovers: Sequence[int]) -> Starts:
-    """Beliefs after red has played alone for one of the ``takeovers``, each as likely as the others."""
+def find_starts(b: Beliefs, task: Task, room: Room, takeovers: Mapping[int, float]) -> Starts:
+    """Beliefs after red has played alone for a number of steps, with the chance of each number."""
     now = {_start_state(b, task, room): 1.0}
     groups: dict[int, dict[int, float]] = {}
     for step in range(max(takeovers) + 1):
@@ -85,7 +85,7 @@ def find_starts(b: Beliefs, task: Task, room: Room, takeovers: Sequence[int]) ->
             for member, chance in now.items():
                 group = groups.setdefault(int(b.states[member]["observation"][0]), {})
                 plain = _forget_observation(b, task, member, room)
-                group[plain] = group.get(plain, 0.0) + chance / len(takeovers)
+                group[plain] = group.get(plain, 0.0) + chance * takeovers[step]
         then: dict[int, float] = {}
         for member, chance in now.items():
             for i in range(play_on(b, task, member, SLEEP, 0, True, room)):
@@ -116,7 +116,7 @@ def find_roots(b: Beliefs, task: Task, room: Room, starts: Starts) -> tuple[np.n
             roots[node] = roots.get(node, 0.0) + chance
             continue
         expand(b, task, node, room)
-        action = int(advice(memory, task.world.leaderboard)[0][0])
+        action = int(advice(memory, task.world.leaderboard, task.order)[0][0])
         move = move_with(b, task, node, action, room)
         for edge in range(int(b.first_edge[move]), int(b.first_edge[move]) + int(b.n_edges[move])):
             then = memory.copy()
@@ -154,23 +154,23 @@ def try_games(
             if b.first_move[node] == UNEXPANDED and full(b):
                 return game
             expand(b, task, node, room)
-            move = best_move(b, node, task.discount)
+            move, b.value[node] = best_move(b, node, task.discount)
             generator += word(GOLDEN)
             u = wide(mix(generator) >> word(11)) * SCALE
             node = wide(b.child[pick(b.chance, b.first_edge[move], b.n_edges[move], u)])
         for step in range(length - 1, -1, -1):
-            best_move(b, path[step], task.discount)
+            _, b.value[path[step]] = best_move(b, path[step], task.discount)
     return n_games
 
 
 def make_plan(
-    task: Task, takeovers: Sequence[int], games: int, seed: int = 0, usual_cost: float = 0.0, scale: int = 1
+    task: Task, takeovers: Mapping[int, float], games: int, seed: int = 0, usual_cost: float = 0.0, scale: int = 1
 ) -> Plan:
-    """Plans for games that begin after one of the ``takeovers``.
+    """Plans for games that blue takes over.
 
     Args:
         task: what the moves are judged by.
-        takeovers: numbers of steps that red plays first; 0 is the challenge.
+        takeovers: numbers of steps that red plays first, with their chances; 0 is the challenge.
         games: the number of games that are tried.
         seed: of these games.
         usual_cost: regret of a step, in tenths, that beliefs never met are expected to have; 0 for lower bounds.
