@@ -71,7 +71,7 @@ def test_the_exported_agent_acts_as_ours_in_whole_episodes(name: str, edition: s
     result = export_agent(name, tmp_path / "agent", edition=edition)
     own = ["policy.safetensors"] if name == "champion" else ["rules.json", "cage2_expert.py"]
     assert sorted(result["files"]) == sorted(
-        ["README.md", "agent.py", "cage2_incident.py", "cage2_memory.py", "network.toml", *own]
+        ["README.md", "agent.py", "cage2_inference.py", "cage2_memory.py", "network.toml", *own]
     )
     agent, blue = agent_in(tmp_path / "agent").Agent(), blue_named(name, "", load_network(), edition)
     generator, actions = np.random.default_rng(0), set()

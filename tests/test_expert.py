@@ -54,8 +54,8 @@ def test_every_rule_is_used_and_says_why(edition: str) -> None:
             used.update(rules.tolist())
             used.update(advice(envs.memories, edition == "leaderboard", USERS_FIRST)[1].tolist())
             envs.step(actions)
-    for red_agent, takeover in (("bline", 30), ("bline", 5)):
-        envs = ViewedEnvs(CageVectorEnv(400, red_agent=red_agent, takeover=takeover), View("memory", "full"))
+    for takeover, green in ((30, "sleep"), (5, "sleep"), (0, "active")):
+        envs = ViewedEnvs(CageVectorEnv(400, green_agent=green, takeover=takeover), View("memory", "full"))
         envs.reset(seed=1)
         for _ in range(50):
             actions, rules = advice(envs.memories, edition == "leaderboard")
@@ -90,6 +90,28 @@ def test_told_an_order_it_cleans_up_in_that_order(
     total, found = play_told(np.array(order), red_agent, 1000, takeover)
     assert found.follows(0.95)
     assert total.mean() > at_least
+
+
+@pytest.mark.parametrize("red_agent", ["bline", "meander"])
+def test_amid_noise_it_relies_on_what_red_alone_can_have_done(red_agent: str) -> None:
+    envs = ViewedEnvs(CageVectorEnv(1000, red_agent=red_agent, green_agent="active"), View("memory", "full"))
+    envs.reset(seed=4)
+    total = np.zeros(1000)
+    for step in range(100):
+        total += envs.step(advice(envs.memories, False)[0])[1]
+        if step == 12:
+            assert envs.memories["noisy"].mean() > 0.95
+    assert total.mean() > -22
+
+
+@pytest.mark.parametrize("red_agent", ["bline", "meander", "sleep"])
+@pytest.mark.parametrize("takeover", [0, 30])
+def test_without_noise_none_is_heard(red_agent: str, takeover: int) -> None:
+    envs = ViewedEnvs(CageVectorEnv(300, red_agent=red_agent, takeover=takeover), View("memory", "full"))
+    envs.reset(seed=4)
+    for _ in range(99):
+        envs.step(advice(envs.memories, False)[0])
+        assert not envs.memories["noisy"].any()
 
 
 def test_against_a_sleeping_red_it_costs_nothing_and_does_nothing() -> None:

@@ -13,6 +13,7 @@ from workflow_rl.engine.network import RED_AGENTS, Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.tables import DRAWN, REVEALED_BY, compile_tables
 from workflow_rl.envs.env import CageVectorEnv
+from workflow_rl.envs.inference import remember
 from workflow_rl.envs.memory import (
     AFTER_FAILURE,
     AFTER_SUCCESS,
@@ -40,7 +41,6 @@ from workflow_rl.envs.memory import (
     forget,
     full_action,
     next_decoy,
-    remember,
     view_action,
     write_bits,
 )

@@ -17,7 +17,7 @@ from workflow_rl.defenders.protocol import episode_returns, reference_policy
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.cyborg_env import CyborgEnv
-from workflow_rl.envs.incident import begin
+from workflow_rl.envs.inference import begin, remember
 from workflow_rl.envs.memory import (
     ANY_HOST,
     B_LINE,
@@ -26,7 +26,6 @@ from workflow_rl.envs.memory import (
     MEMORY_DTYPE,
     USER4,
     forget,
-    remember,
     unclean_hosts,
 )
 from workflow_rl.envs.views import View, with_view

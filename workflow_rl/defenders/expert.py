@@ -79,9 +79,10 @@ RULES = (
     Rule("first things first", "the order demands this host before the one that needs a fix most"),
     Rule("clean up", "blue took over an attack, and red seems to hold this host"),
     Rule("let it pass", "B_line would attack this host again at once; restored after the escalation, it moves on"),
+    Rule("look around", "somebody else scans, so that red may pass unnoticed; the files that it leaves are evidence"),
 )
 WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, LEFT_ALONE, WENT_ON, KILL, TAKE_BACK = range(10)
-SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS, LOOK_FIRST, FIRST_THINGS, CLEAN_UP, LET_GO = range(10, len(RULES))
+SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS, LOOK_FIRST, FIRST_THINGS, CLEAN_UP, LET_GO, LOOK_AROUND = range(10, len(RULES))
 # Numbers of the unit types in an order, and the type of each host.
 ENTERPRISE_TYPE, OP_SERVER_TYPE, OP_HOST_TYPE, USER_TYPE = range(1, 5)
 TYPES = np.array([0, 1, 1, 1, 3, 3, 3, 2, 4, 4, 4, 4, 4], np.int64)
@@ -120,6 +121,8 @@ def choose(m: Memory, leaderboard: bool) -> tuple[int, int]:
         return FIRST_DECOY + N_HOSTS * FEMITTER + USER2, OPENING
     if m.step == 1:
         return FIRST_DECOY + N_HOSTS * TOMCAT + USER2, OPENING
+    if m.noisy:
+        return amid_noise(m)
     if m.foe == MEANDER:
         return against_meander(m, leaderboard)
     if m.foe == B_LINE:
@@ -146,10 +149,8 @@ def clean_up(m: Memory, order: np.ndarray) -> tuple[int, int]:
 def precedes(order: np.ndarray, one: int, other: int) -> bool:
     """Does a unit type have a higher priority than another?"""
     for unit_type in order:
-        if unit_type == one:
-            return True
-        if unit_type == other:
-            return False
+        if unit_type in (one, other):
+            return bool(unit_type == one)
     return False
 
 
@@ -160,15 +161,10 @@ def due_host(m: Memory, order: np.ndarray, fixed: int) -> int:
         if unit_type == fixed:
             return NOBODY
         for host in range(ENTERPRISE0, N_HOSTS):
-            if TYPES[host] == unit_type and host != USER0 and seems_held(m, host):
+            rooted = (m.foe == B_LINE and host == m.user and m.rooted == 1) or (m.noisy and holds(m.removed, host))
+            if TYPES[host] == unit_type and host != USER0 and (rooted or compromised(m, host)):
                 return host
     return NOBODY
-
-
-@compiled
-def seems_held(m: Memory, host: int) -> bool:
-    """Does red seem to hold the host?"""
-    return compromised(m, host) or (m.foe == B_LINE and host == m.user and m.rooted == 1)
 
 
 @compiled
@@ -249,6 +245,30 @@ def behind_b_line(m: Memory) -> tuple[int, int]:
         return next_decoy(m, gateway), BAIT_WAY
     if not holds(m.scanned, ENTERPRISE2) and next_decoy(m, ENTERPRISE2) != SLEEP:
         return next_decoy(m, ENTERPRISE2), BAIT_WAY
+    return SLEEP, WAIT
+
+
+@compiled
+def amid_noise(m: Memory) -> tuple[int, int]:
+    """Somebody else scans, so only exploits and files tell where red is: blue looks for files whenever it has time."""
+    for host in (OP_SERVER0, ENTERPRISE2, ENTERPRISE1, ENTERPRISE0, OP_HOST0, OP_HOST1, OP_HOST2):
+        if compromised(m, host):
+            return RESTORE + host, CLEAN_SERVER
+    if m.foe == B_LINE and next_decoy(m, b_line_target(m.user)) != SLEEP:
+        return next_decoy(m, b_line_target(m.user)), BAIT_WAY
+    if m.foe == B_LINE and just_seen(m, m.user, EXPLOIT):
+        return REMOVE + m.user, KILL
+    for host in (USER1, USER3, USER4, USER2):
+        doubtful = compromised(m, host) or holds(m.removed, host)
+        if m.foe == MEANDER and doubtful and not just_seen(m, host, EXPLOIT):
+            return RESTORE + host, CLEAN_USER
+    for host in (ENTERPRISE1, ENTERPRISE0, ENTERPRISE2, USER2):
+        useless = m.foe == MEANDER and holds(m.restored, host)  # Meander does not scan it again
+        if next_decoy(m, host) != SLEEP and m.decoys[host] & (1 << APACHE) == 0 and not useless:
+            return next_decoy(m, host), BAIT_SERVERS
+    for host in (ENTERPRISE2, ENTERPRISE1, ENTERPRISE0, OP_SERVER0):
+        if not holds(m.again, host):
+            return ANALYSE + host, LOOK_AROUND
     return SLEEP, WAIT
 
 

@@ -21,7 +21,7 @@ from workflow_rl.training.evaluation import workflows_of_policy
 from workflow_rl.training.policy_file import check_edition, load_policy, policy_content
 
 FOLDER = Path(__file__).parent
-SOURCES = {name: FOLDER.parent / "envs" / f"{name}.py" for name in ("memory", "incident")} | {
+SOURCES = {name: FOLDER.parent / "envs" / f"{name}.py" for name in ("memory", "inference")} | {
     "expert": FOLDER / "expert.py"
 }
 EXPORTED = (CHAMPION, EXPERT)  # bundled defenders that can be exported
@@ -109,7 +109,7 @@ def _bait(network: Network) -> Json:
 def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
     """The agent's code: source files of the package without Numba."""
     files = {"agent.py": (FOLDER / "exported_agent.py").read_bytes()}
-    for name in ["memory", "incident"] * memory + ["expert"] * expert:
+    for name in ["memory", "inference"] * memory + ["expert"] * expert:
         text = SOURCES[name].read_text("utf-8")
         text = text.replace(COMPILED, "").replace("from workflow_rl.envs.memory import", "from cage2_memory import")
         head, import_line, rest = text.partition("import numpy as np\n")

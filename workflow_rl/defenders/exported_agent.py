@@ -100,9 +100,9 @@ class Agent:
             return
         packed = sum(1 << int(bit) for bit in np.flatnonzero(seen))
         if self._last_action is None:
-            _beside("cage2_incident").begin(self._memory, packed)
+            _beside("cage2_inference").begin(self._memory, packed)
         else:
-            _beside("cage2_memory").remember(self._memory, self._last_action, packed)
+            _beside("cage2_inference").remember(self._memory, self._last_action, packed)
 
     def _inputs(self, seen: np.ndarray) -> np.ndarray:
         """The policy's input: the observation, or the bits of the memory."""

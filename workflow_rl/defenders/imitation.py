@@ -14,8 +14,8 @@ from workflow_rl.defenders.teacher import Exceptions, teach, teach_all
 from workflow_rl.engine.chance import sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.step import begin_one, step_one
-from workflow_rl.envs.incident import begin
-from workflow_rl.envs.memory import N_WORDS, full_action, remember, view_action, write_bits
+from workflow_rl.envs.inference import begin, remember
+from workflow_rl.envs.memory import N_WORDS, full_action, view_action, write_bits
 from workflow_rl.envs.views import View, view_actions
 from workflow_rl.training.rollout import Setup, World
 

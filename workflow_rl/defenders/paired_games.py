@@ -31,6 +31,7 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.state import State, allocate, reset_one
 from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import Tables, compile_tables
+from workflow_rl.envs.inference import remember
 from workflow_rl.envs.memory import (
     MEMORY_DTYPE,
     N_BITS,
@@ -40,7 +41,6 @@ from workflow_rl.envs.memory import (
     Memory,
     forget,
     full_action,
-    remember,
     write_bits,
 )
 from workflow_rl.errors import UserError

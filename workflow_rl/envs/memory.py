@@ -1,5 +1,7 @@
 """The memory of a defender: one small record per environment, derived only from blue's observations and actions.
 
+This file has the record, what is noted in it, and its bits; inference.py updates it in every step.
+
 Nothing here uses the true state, the opponent's name or the length of the episode. The same source runs compiled in the
 rollout and as plain Python in an exported agent (export.py), so it must import nothing but numpy.
 """
@@ -38,6 +40,8 @@ _USEFUL = (
 MOST_DECOYS = 4
 USEFUL = np.array([[*row, *[NOBODY] * (MOST_DECOYS - len(row))] for row in _USEFUL], np.int64)
 
+ACTIVE = sum(1 << 4 * host for host in range(N_HOSTS))  # the bits of an observation that show activity
+LOOKED = 1 << ENTERPRISE0 | 1 << ENTERPRISE1 | 1 << ENTERPRISE2 | 1 << OP_SERVER0  # analysed in turn amid noise
 ANY_HOST = (1 << N_HOSTS) - 1 - (1 << DEFENDER) - (1 << USER0)
 
 # B_line's program: the next line after a success and after a failure.
@@ -51,8 +55,10 @@ MEMORY_DTYPE = np.dtype(
         ("step", np.int64),  # steps played, capped at STEPS_TOLD
         ("decoys", np.int64, N_HOSTS),  # set of decoys on each host
         ("bait", np.int64, N_HOSTS),  # set of decoys at the last scan of each host
-        ("scanned", np.int64),  # set of hosts with any activity so far
-        ("again", np.int64),  # set of hosts that were active again since their last Restore (incident: or may be held)
+        ("scanned", np.int64),  # set of hosts with any activity so far; amid noise: with an exploit
+        # set of hosts that were active again since their last Restore; in an incident also those that may be held, amid
+        # noise those that blue has analysed in this round
+        ("again", np.int64),
         ("idle", np.int64, N_HOSTS),  # steps since the last activity on each host or its Restore, capped
         ("restored", np.int64),  # set of hosts restored so far
         ("removed", np.int64),  # set of hosts with a Remove since their last exploit
@@ -67,7 +73,7 @@ MEMORY_DTYPE = np.dtype(
         ("success", np.int64),  # whether that line apparently succeeded
         ("rooted", np.int64),  # B_line moved on from its user host, so it must be privileged there
         ("noisy", np.int64),  # somebody else is active: scans say nothing about red
-        ("incident", np.int64),  # whether blue took over an attack (incident.py): NO_INCIDENT, CLEANING or CLEANED
+        ("incident", np.int64),  # whether blue took over an attack (inference.py): NO_INCIDENT, CLEANING or CLEANED
     ],
     align=True,
 )
@@ -97,33 +103,6 @@ def forget(m: Memory) -> None:
     m.fixed, m.fixed_age = NOBODY, LONG_AGO
     m.foe, m.user, m.line, m.success, m.rooted = SOMEONE, NOBODY, 0, 0, 0
     m.noisy, m.incident = 0, NO_INCIDENT
-
-
-@compiled
-def remember(m: Memory, action: int, observation: int) -> None:
-    """Updates the memory with blue's action (0 .. 144) and the packed observation that followed it."""
-    m.observation = observation
-    m.step = min(m.step + 1, STEPS_TOLD)
-    m.fixed_age = min(m.fixed_age + 1, LONG_AGO)
-    placed, fixed = note_action(m, action)
-    host, activity = seen_activity(observation)
-    for i in range(N_HOSTS):
-        m.idle[i] = 0 if i == host else min(m.idle[i] + 1, LONGEST_IDLE)
-    for i in range(2):
-        m.age[i] = min(m.age[i] + 1, LONG_AGO)
-    if host != NOBODY:
-        note_event(m, host, activity)
-    users = m.scanned >> USER0
-    if users & 1 or users & (users - 1):
-        m.foe = MEANDER  # activity on User0 or two user hosts: B_line attacks only one
-    elif m.step >= STEPS_TOLD and users:
-        m.foe = B_LINE
-    elif m.user == NOBODY and activity == EXPLOIT:  # taken over after an undetected break-in
-        m.foe, m.user, m.incident = B_LINE, USER3 if host == ENTERPRISE0 else USER2, CLEANED
-    if m.user > USER0:
-        follow_b_line(m, host, activity, placed, fixed)
-    if m.incident == CLEANING and unclean_hosts(m) == 0:
-        m.incident = CLEANED
 
 
 @compiled
@@ -165,6 +144,8 @@ def note_action(m: Memory, action: int) -> tuple[int, int]:
     elif action >= REMOVE:
         m.removed |= here
     else:
+        if m.noisy and m.incident != CLEANING:
+            m.again = (m.again | here) & (0 if (m.again | here) & LOOKED == LOOKED else -1)
         return NOBODY, NOBODY
     m.fixed, m.fixed_age = host, 0
     return NOBODY, host
@@ -232,7 +213,8 @@ def note_event(m: Memory, host: int, activity: int) -> None:
     here = 1 << host
     m.host[1], m.activity[1], m.age[1] = m.host[0], m.activity[0], m.age[0]
     m.host[0], m.activity[0], m.age[0] = host, activity, 0
-    m.again |= m.scanned & here
+    if not m.noisy:
+        m.again |= m.scanned & here
     m.scanned |= here
     if activity == EXPLOIT:
         m.removed &= ~here
@@ -253,32 +235,6 @@ def next_line(m: Memory) -> int:
     """The line that B_line will apparently execute next."""
     line: int = AFTER_SUCCESS[m.line] if m.success else AFTER_FAILURE[m.line]
     return line
-
-
-@compiled
-def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) -> None:
-    """Infers B_line's position in its program from this step; ``host`` is NOBODY if nothing was observed."""
-    line, gateway = next_line(m), b_line_target(m.user)
-    broke_in = 1 if activity == EXPLOIT else 0
-    if host == m.user:
-        m.line, m.success = (1, 1) if m.line == 0 else (2, broke_in)
-    elif host == gateway:
-        scan = not broke_in and (line == 4 or m.line == 2 or m.line == 3)
-        m.line, m.success = (4, 1) if scan else (5, broke_in)
-    elif host == ENTERPRISE2:
-        m.line, m.success = (8, 1) if not broke_in and m.line <= 7 else (9, broke_in)
-    elif host == OP_SERVER0:
-        m.line, m.success = (11, 1) if not broke_in and m.line <= 10 else (12, broke_in)
-    elif line == 4 and placed != gateway:
-        m.line, m.success = 2, 0  # a scan would have been observed: B_line lost its user host and failed to retake it
-    else:  # an escalation fails if the host has just been fixed; an exploit without a trace has failed
-        target = m.user if line == 3 else gateway if line == 6 else ENTERPRISE2 if line == 10 else OP_SERVER0
-        held = line == 3 or line == 6 or line == 10 or line >= 13
-        exploit = line == 2 or line == 5 or line == 9 or line == 12
-        lost = m.line == 14 and line == 13  # Impact has failed
-        m.line, m.success = line, 0 if exploit or lost or (held and fixed == target) else 1
-    if m.line == 4:
-        m.rooted = 1
 
 
 @compiled

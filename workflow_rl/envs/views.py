@@ -28,7 +28,7 @@ from workflow_rl.engine.network import DECOY_PREFIX, Network
 from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs import memory
 from workflow_rl.envs.checks import check_actions, pack_observations
-from workflow_rl.envs.incident import begin
+from workflow_rl.envs.inference import begin, remember
 from workflow_rl.envs.memory import MEMORY_DTYPE, WORD
 from workflow_rl.errors import UserError, check_choice
 
@@ -163,7 +163,7 @@ def write_all(memories: np.ndarray, words: np.ndarray) -> None:
 def remember_all(memories: np.ndarray, actions: np.ndarray, packed: np.ndarray) -> None:
     """Updates all memories by one step; all arrays (n_envs,)."""
     for i in range(len(memories)):
-        memory.remember(memories[i], actions[i], packed[i])
+        remember(memories[i], actions[i], packed[i])
 
 
 @compiled

@@ -17,8 +17,8 @@ from workflow_rl.engine.chance import mix, sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
-from workflow_rl.envs.incident import begin
-from workflow_rl.envs.memory import Memory, remember, write_bits
+from workflow_rl.envs.inference import begin, remember
+from workflow_rl.envs.memory import Memory, write_bits
 from workflow_rl.training.actor import EMPTY, Actor, Guard, Place, block, evaluate_actor, find, room_for, workflow_of
 from workflow_rl.training.buffer import Batch, Inputs
 from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode

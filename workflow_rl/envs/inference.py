@@ -1,4 +1,4 @@
-"""The start of an episode: what the first observation tells of an attack that blue takes over.
+"""What blue infers from its observations: in every step, and from the first look at an attack that it takes over.
 
 The remembered column shows detected break-ins. B_line breaks in to one user host, then its Enterprise host, Enterprise2
 and Op_Server0, so that the last of them implies the others; Meander scans all user hosts before it attacks one. As in
@@ -11,12 +11,17 @@ import numpy as np  # noqa: F401 (an exported agent finds its place by this line
 
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.envs.memory import (
+    ACTIVE,
     B_LINE,
+    CLEANED,
     CLEANING,
     DEFENDER,
     ENTERPRISE0,
     ENTERPRISE1,
     ENTERPRISE2,
+    EXPLOIT,
+    LONG_AGO,
+    LONGEST_IDLE,
     MEANDER,
     N_HOSTS,
     NOBODY,
@@ -26,6 +31,7 @@ from workflow_rl.envs.memory import (
     OP_SERVER0,
     SCAN,
     SLEEP,
+    SOMEONE,
     STEPS_TOLD,
     USER0,
     USER1,
@@ -35,16 +41,87 @@ from workflow_rl.envs.memory import (
     Memory,
     b_line_target,
     believed_hosts,
-    follow_b_line,
     forget,
+    next_line,
+    note_action,
     note_event,
-    remember,
     seen_activity,
+    unclean_hosts,
 )
 
 ENTERPRISE = 1 << ENTERPRISE0 | 1 << ENTERPRISE1 | 1 << ENTERPRISE2
 USERS = 1 << USER1 | 1 << USER2 | 1 << USER3 | 1 << USER4
 NOT_B_LINE = 1 << DEFENDER | 1 << USER0 | 1 << OP_HOST0 | 1 << OP_HOST1 | 1 << OP_HOST2
+
+
+@compiled
+def remember(m: Memory, action: int, observation: int) -> None:
+    """Updates the memory with blue's action (0 .. 144) and the packed observation that followed it."""
+    m.observation = observation
+    m.step = min(m.step + 1, STEPS_TOLD)
+    m.fixed_age = min(m.fixed_age + 1, LONG_AGO)
+    placed, fixed = note_action(m, action)
+    active = observation & ACTIVE
+    if active & (active - 1) and not m.noisy:
+        hear_noise(m)
+    host, activity = seen_activity(observation)
+    if m.noisy and activity != EXPLOIT:
+        host = NOBODY
+    for i in range(N_HOSTS):
+        m.idle[i] = 0 if i == host else min(m.idle[i] + 1, LONGEST_IDLE)
+    for i in range(2):
+        m.age[i] = min(m.age[i] + 1, LONG_AGO)
+    if host != NOBODY:
+        note_event(m, host, activity)
+    users = m.scanned >> USER0
+    if users & 1 or users & (users - 1):
+        m.foe = MEANDER  # activity on User0 or two user hosts: B_line attacks only one
+    elif m.step >= STEPS_TOLD and users:
+        m.foe = B_LINE
+    elif m.user == NOBODY and activity == EXPLOIT:  # taken over after an undetected break-in
+        m.foe, m.user, m.incident = B_LINE, USER3 if host == ENTERPRISE0 else USER2, CLEANED
+    if m.user > USER0 and not m.noisy:
+        follow_b_line(m, host, activity, placed, fixed)
+    if m.incident == CLEANING and unclean_hosts(m) == 0:
+        m.incident = CLEANED
+
+
+@compiled
+def hear_noise(m: Memory) -> None:
+    """Two hosts are active at once, so somebody else scans: forgets what scans have told and notes only exploits."""
+    m.noisy, m.scanned = 1, believed_hosts(m.observation)
+    m.foe, m.user, m.line, m.success, m.rooted = SOMEONE, NOBODY, 0, 0, 0
+    for host in range(USER1, N_HOSTS):
+        if (m.scanned >> host) & 1:
+            m.user = host
+    if m.incident != CLEANING:
+        m.again = 0
+
+
+@compiled
+def follow_b_line(m: Memory, host: int, activity: int, placed: int, fixed: int) -> None:
+    """Infers B_line's position in its program from this step; ``host`` is NOBODY if nothing was observed."""
+    line, gateway = next_line(m), b_line_target(m.user)
+    broke_in = 1 if activity == EXPLOIT else 0
+    if host == m.user:
+        m.line, m.success = (1, 1) if m.line == 0 else (2, broke_in)
+    elif host == gateway:
+        scan = not broke_in and (line == 4 or m.line == 2 or m.line == 3)
+        m.line, m.success = (4, 1) if scan else (5, broke_in)
+    elif host == ENTERPRISE2:
+        m.line, m.success = (8, 1) if not broke_in and m.line <= 7 else (9, broke_in)
+    elif host == OP_SERVER0:
+        m.line, m.success = (11, 1) if not broke_in and m.line <= 10 else (12, broke_in)
+    elif line == 4 and placed != gateway:
+        m.line, m.success = 2, 0  # a scan would have been observed: B_line lost its user host and failed to retake it
+    else:  # an escalation fails if the host has just been fixed; an exploit without a trace has failed
+        target = m.user if line == 3 else gateway if line == 6 else ENTERPRISE2 if line == 10 else OP_SERVER0
+        held = line == 3 or line == 6 or line == 10 or line >= 13
+        exploit = line == 2 or line == 5 or line == 9 or line == 12
+        lost = m.line == 14 and line == 13  # Impact has failed
+        m.line, m.success = line, 0 if exploit or lost or (held and fixed == target) else 1
+    if m.line == 4:
+        m.rooted = 1
 
 
 @compiled
