@@ -15,7 +15,7 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.engine.bait import NO_ACTION, bait_of, full_action, useful_decoys
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.networks.copies import copy_of
-from workflow_rl.envs import memory
+from workflow_rl.envs import inference, memory
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.views import View, ViewedEnvs, all_actions, pack_words, unpack_words
 from workflow_rl.presets import make_config
@@ -102,7 +102,7 @@ def test_the_useful_decoys_of_cage2_are_those_of_its_memory(network: Network) ->
     for action in np.random.default_rng(0).integers(memory.N_HOST_DECOY, size=400).tolist():
         full = int(full_action(bait, records[0]["decoys"], action))
         assert full == memory.full_action(records[0], action)
-        memory.remember(records[0], full, 0)
+        inference.remember(records[0], full, 0)
 
 
 def test_a_decoy_helps_only_where_it_fits_and_no_genuine_service_answers() -> None:

@@ -184,7 +184,7 @@ def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str
     workflows, seen = all_workflows()[:n_workflows], View(view, actions)
     config = small("auto", red_agent="meander", alignment_lambda=20.0, view=view, actions=actions)
     config = replace(config, alignment="penalty" if actions == "full" else "potential")
-    teacher = ExpertTeacher("current", NO_EXCEPTIONS) if view == "memory" else None
+    teacher = ExpertTeacher("current", NO_EXCEPTIONS, n_workflows > 0, {}) if view == "memory" else None
     config = replace(config, takeover="2-30" if view != "plain" else "0", guard=view != "plain")
     ppo = ParallelOrderConditionedPPO(config, workflow_codes(workflows))
     conduct = Conduct(workflows, 20.0, config.alignment == "potential", view=seen)

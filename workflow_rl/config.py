@@ -94,6 +94,7 @@ class TrainConfig:
         "full", "full: all; host-decoy: one action per host for its next useful decoy.", choices=ACTION_VIEWS
     )
     improve_rounds: int = _setting(0, "Rounds of paired games that improve the expert before it is imitated.")
+    plan_games: int = _setting(0, "Games that plan the play against B_line before it is imitated; 0: the expert's.")
     imitate_updates: int = _setting(0, "Updates that imitate at first: the expert (view memory) or a simple rule.")
     greedy: bool = _setting(False, "The policy will be played with its most probable actions.")
     n_eval_episodes: int = _setting(1000, "Fresh episodes that measure it.", BUDGET)
@@ -190,7 +191,7 @@ def check_config(config: TrainConfig) -> None:
         _at_least(config, name, 1)
     for name in (
         "min_episodes", "minibatch", "patience", "warm_updates", "replay_batches", "seed",
-        "imitate_updates", "improve_rounds",
+        "imitate_updates", "improve_rounds", "plan_games",
     ):  # fmt: skip
         _at_least(config, name, 0)
     _at_least(config, "n_eval_episodes", 2)

@@ -33,7 +33,13 @@ PRESETS: dict[str, Values] = {  # AGAINST completes the first three
     "original": _REMEMBERS | {"epochs": 6, "max_episodes": 500},
     "champion": _REMEMBERS | {
         "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125, "max_episodes": 250,
-        "improve_rounds": 3, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True, "hidden": 128,
+        "improve_rounds": 3, "plan_games": 300_000, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True,
+        "hidden": 128, "greedy": True,
+    },
+    "obedient": _REMEMBERS | {
+        "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 1680,
+        "takeover": ",".join(["0"] * 7 + ["30", "40"] * 2 + ["20-60"] * 2), "max_episodes": 250, "min_episodes": 0,
+        "plan_games": 400_000, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True, "hidden": 128,
         "greedy": True,
     },
 }  # fmt: skip
@@ -87,7 +93,8 @@ PRESET_WORDS = {
     "parallel-200": "the documents' current configuration, from scratch",
     "aggressive": "500 environments, at most 20 episodes each",
     "original": "the original train.py: no workflow, a memory, 20,000 steps per update, 100,000 episodes",
-    "champion": "no workflow, all opponents at once: paired games improve the expert, a policy imitates it",
+    "champion": "no workflow, all opponents at once: plans and paired games improve the expert, a policy imitates it",
+    "obedient": "the champion for any workflow, also in incidents: planned against B_line, by rules against Meander",
 }
 
 
@@ -141,7 +148,7 @@ def task_of(preset: str, values: Values, red_agents: Sequence[str], editions: It
     return {name: value for name, value in usual.items() if name not in PRESETS.get(preset, {})} | values
 
 
-NO_SEARCH = ("general", "universal", "original", "champion")  # presets that do not train a single workflow
+NO_SEARCH = ("general", "universal", "original", "champion", "obedient")  # presets that do not train a single workflow
 TASK_FIELDS = ("workflow", "universal")  # chosen by the search
 
 

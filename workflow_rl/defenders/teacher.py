@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.defenders.expert import NO_ORDER, advise
+from workflow_rl.defenders.expert import advise
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.envs.memory import N_WORDS, Memory
@@ -52,8 +52,9 @@ def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions,
 
 @compiled
 def teach_all(
-    memories: np.ndarray, keys: np.ndarray, leaderboard: bool, exceptions: Exceptions, actions: np.ndarray
-) -> None:
-    """Writes the teacher's actions (n,) for memories (n,) and their keys (n, N_WORDS)."""
+    memories: np.ndarray, keys: np.ndarray, leaderboard: bool, exceptions: Exceptions, orders: np.ndarray,
+    actions: np.ndarray,
+) -> None:  # fmt: skip
+    """Writes the teacher's actions (n,) for memories (n,), their keys (n, N_WORDS) and orders (n, n_types or 0)."""
     for i in range(len(memories)):
-        actions[i] = teach(memories[i], keys[i], leaderboard, exceptions, NO_ORDER)
+        actions[i] = teach(memories[i], keys[i], leaderboard, exceptions, orders[i])

@@ -40,8 +40,14 @@ def check_task(config: TrainConfig, network: Network) -> None:
             raise UserError(f"the warm start has {base.view}, but {view} was requested.")
         if base.net.hidden != config.hidden:
             raise UserError(f"hidden is {config.hidden}, but that of the warm start is {base.net.hidden}.")
-    if config.greedy and config.conditioned:
-        raise UserError("--greedy is for policies without a workflow: compliance is confirmed for sampled actions.")
+    imitates = config.view == "memory" and config.imitate_updates >= config.max_updates
+    if config.greedy and config.conditioned and not imitates:
+        raise UserError(
+            "--greedy is for policies without a workflow and for those that only imitate: compliance is confirmed for "
+            "sampled actions."
+        )
+    if config.plan_games and not (config.view == "memory" and config.imitate_updates):
+        raise UserError("a plan against B_line is for a policy that imitates it: use --view memory, --imitate-updates.")
     if config.improve_rounds and (config.conditioned or not config.imitate_updates):
         raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
     if config.imitate_updates and config.view != "memory" and config.actions != "host-decoy":
@@ -52,7 +58,7 @@ def check_task(config: TrainConfig, network: Network) -> None:
     if config.improve_rounds and config.view != "memory":
         raise UserError("paired games improve the expert, who acts on its memory: use --view memory.")
     if config.imitate_updates and config.guard and config.view == "memory":
-        raise UserError("the expert follows no order, so the guard would block its actions; use --no-guard.")
+        raise UserError("the expert keeps orders in its own way, so the guard would block its actions; use --no-guard.")
     if config.improve_rounds and is_incident(config.takeover):
         raise UserError("paired games improve the expert only for the challenge; leave out --takeover.")
     if config.device == "cuda" and not torch.cuda.is_available():

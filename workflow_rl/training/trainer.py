@@ -304,10 +304,11 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
     config = training.config
     sampled = training.evaluate(config.n_eval_episodes, (FINAL,))  # the same games for all workflows of a seed
     greedy = training.evaluate(config.n_eval_episodes, (FINAL,), greedy=True)
-    conditioned, obedience, worst = config.conditioned, sampled.obedience, sampled.worst
+    judged = greedy if config.greedy else sampled  # as the policy will be played
+    conditioned, obedience, worst = config.conditioned, judged.obedience, judged.worst
     result = WorkflowResult(
         workflow=config.workflow if not config.universal else "universal",
-        followed=sampled.follows(config.compliance_threshold) if conditioned else None,
+        followed=judged.follows(config.compliance_threshold) if conditioned else None,
         compliance=obedience.compliance if conditioned else None,
         compliance_error=obedience.compliance_error if conditioned else None,
         kept=obedience.kept if conditioned else None, repairs=obedience.repairs, idle_fixes=obedience.idle_fixes,
@@ -328,6 +329,6 @@ def _finish(training: Training, reason: StopReason, seconds: float, run: Run[Tra
             config.greedy, config.takeover,
         )  # fmt: skip
         about.save(run.path / "policy.safetensors")
-        table = {str(w): asdict(cell) for w, cell in sampled.by_workflow.items()} if config.universal else None
+        table = {str(w): asdict(cell) for w, cell in judged.by_workflow.items()} if config.universal else None
         run.finish(asdict(result) | {"by_workflow": table})
     return result

@@ -8,7 +8,7 @@ move costs its expected *regret* (values.py), in tenths, and a price for each vi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Beliefs(NamedTuple):
     slots: np.ndarray  # (2**k,) int32: open hash table of the beliefs
     marks: np.ndarray  # (nodes,) uint64
     first: np.ndarray  # (nodes,) int64
-    count: np.ndarray  # (nodes,) int32
+    width: np.ndarray  # (nodes,) int32
     member: np.ndarray  # (shared,) int32: states of a belief ...
     share: np.ndarray  # (shared,) int16: ... and their probabilities
     first_move: np.ndarray  # (nodes,) int64
@@ -99,8 +99,8 @@ def make_task(world: World, order: np.ndarray, price: float, discount: float) ->
 
 def make_room() -> Room:
     """Empty space."""
-    numbers = (np.zeros(MOST, np.int64) for _ in range(2))
-    return Room(allocate(3), *numbers, np.zeros(MOST), np.zeros(MOST_ACTIONS, np.int64))
+    sights, members, actions = (np.zeros(n, np.int64) for n in (MOST, MOST, MOST_ACTIONS))
+    return Room(allocate(3), sights, members, np.zeros(MOST), actions)
 
 
 def make_beliefs(scale: int = 1, first_value: float = 0.0) -> Beliefs:
@@ -157,7 +157,7 @@ def strip(s: State, task: Task, keep_observation: bool) -> None:
 
 
 @compiled
-def mark_of(s: State) -> int:
+def mark_of(s: State) -> Any:
     """A number by which stripped states are told apart."""
     mark = mix(word(s.observation[0]))
     sets = wide(s.privileged) & 0xFFFF | (wide(s.traced) & 0xFFFF) << 16 | (wide(s.untraced) & 0xFFFF) << 32
@@ -181,7 +181,8 @@ def state_number(b: Beliefs, task: Task, s: State) -> int:
         b.sizes[STATES] += 1
         b.state_slots[slot], b.state_marks[new], b.states[new] = new, mark, s
         b.state_values[new] = task.value[graph_state(task, s)]
-    return wide(b.state_slots[slot])
+    found: int = wide(b.state_slots[slot])
+    return found
 
 
 @compiled
@@ -190,7 +191,8 @@ def graph_state(task: Task, s: State) -> int:
     g = task.world.graph
     x = wide(g.slots[slot_of(g.slots, g.keys, encode(s, task.world.tables[0], task.world.reduction))])
     assert x != EMPTY
-    return x
+    found: int = x
+    return found
 
 
 @compiled
@@ -209,7 +211,7 @@ def regret(b: Beliefs, task: Task, member: int, action: int, room: Room) -> floa
     act_blue(s, t, action)
     gone = before & ~compromised_hosts(s, t)
     price = t.price_restore if t.restores[action] else 0
-    lost = b.state_values[member] + price - task.after[graph_state(task, s)]
+    lost: float = b.state_values[member] + price - task.after[graph_state(task, s)]
     if gone and task.order.shape[0]:
         due = due_type(task.order, task.world.masks, before)
         lost += 0.0 if gone & task.world.masks[due] else task.price
@@ -261,9 +263,10 @@ def belief_number(b: Beliefs, members: np.ndarray, chances: np.ndarray) -> int:
     if b.slots[slot] == EMPTY:
         new = b.sizes[NODES]
         b.sizes[NODES] += 1
-        b.slots[slot], b.marks[new], b.first[new], b.count[new] = new, mark, b.sizes[SHARED], n
+        b.slots[slot], b.marks[new], b.first[new], b.width[new] = new, mark, b.sizes[SHARED], n
         for k in in_order:
             if shares[k]:
                 b.member[b.sizes[SHARED]], b.share[b.sizes[SHARED]] = members[k], shares[k]
                 b.sizes[SHARED] += 1
-    return wide(b.slots[slot])
+    found: int = wide(b.slots[slot])
+    return found

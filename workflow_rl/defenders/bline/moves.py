@@ -42,7 +42,7 @@ TIE = 1e-6  # tenths by which a move must be better than one that comes before i
 @compiled_once
 def add_move(b: Beliefs, task: Task, node: int, action: int, room: Room) -> int:
     """Adds the move with its edges; returns its number."""
-    first, n, total, at, cost = b.first[node], wide(b.count[node]), 0.0, 0, 0.0
+    first, n, total, at, cost = b.first[node], wide(b.width[node]), 0.0, 0, 0.0
     for k in range(first, first + n):
         total += b.share[k]
     for k in range(first, first + n):
@@ -53,12 +53,12 @@ def add_move(b: Beliefs, task: Task, node: int, action: int, room: Room) -> int:
         at = play_on(b, task, wide(b.member[k]), action, at, False, room)
         for i in range(begin, at):
             room.chances[i] *= share
-    move = b.sizes[MOVES]
+    move: int = wide(b.sizes[MOVES])
     b.sizes[MOVES] += 1
     b.action[move], b.cost[move], b.first_edge[move] = action, cost, b.sizes[EDGES]
     add_edges(b, at, room)
     b.n_edges[move] = b.sizes[EDGES] - b.first_edge[move]
-    return wide(move)
+    return move
 
 
 @compiled
@@ -92,7 +92,8 @@ def decoy_for(s: State, host: int) -> int:
     for i in range(MOST_DECOYS):
         decoy = USEFUL[host, i]
         if decoy != NOBODY and not has(there, decoy) and not (decoy == APACHE and has(there, VSFTPD)):
-            return wide(FIRST_DECOY + N_HOSTS * decoy + host)
+            action: int = wide(FIRST_DECOY + N_HOSTS * decoy + host)
+            return action
     return SLEEP
 
 
@@ -101,7 +102,7 @@ def candidates(b: Beliefs, task: Task, node: int, actions: np.ndarray) -> int:
     """Writes the actions that can matter in a belief, Sleep first; returns how many."""
     t, hosts, traced, held, restored = task.world.tables[0], wide(0), wide(0), wide(0), wide(-1)
     first = b.first[node]
-    for k in range(first, first + b.count[node]):
+    for k in range(first, first + b.width[node]):
         s = b.states[b.member[k]]
         hosts |= wide(task.world.reduction.touched[s.picked[0]])
         traced |= wide(s.traced)
@@ -159,9 +160,12 @@ def best_move(b: Beliefs, node: int, discount: float) -> tuple[int, float]:
 @compiled_once
 def move_with(b: Beliefs, task: Task, node: int, action: int, room: Room) -> int:
     """The move with this action in an expanded belief, also one that is not among the candidates."""
+    found: int = EMPTY
     for move in range(b.first_move[node], b.first_move[node] + b.n_moves[node]):
         if b.action[move] == action:
-            return wide(move)
+            found = wide(move)
+    if found != EMPTY:
+        return found
     key, last = node * 256 + action, b.other_slots.shape[0] - 1
     slot = wide(mix(word(key)) & word(last))
     while b.other_slots[slot] != EMPTY and b.other_slots[slot] != key:
@@ -174,7 +178,8 @@ def move_with(b: Beliefs, task: Task, node: int, action: int, room: Room) -> int
 @compiled
 def follow(b: Beliefs, move: int, sight: int) -> int:
     """The belief after a move and what was seen; EMPTY if that was not to be expected."""
+    found: int = EMPTY
     for edge in range(b.first_edge[move], b.first_edge[move] + b.n_edges[move]):
         if b.sight[edge] == sight:
-            return wide(b.child[edge])
-    return EMPTY
+            found = wide(b.child[edge])
+    return found

@@ -15,26 +15,28 @@ from workflow_rl.engine.compiled import compiled, compiled_once
 from workflow_rl.engine.network import FIRST_PROGRAM
 from workflow_rl.engine.state import State
 from workflow_rl.engine.step import begin_one, step_one
-from workflow_rl.envs.incident import begin
-from workflow_rl.envs.memory import B_LINE, N_WORDS, full_action, remember, view_action, write_bits
+from workflow_rl.envs.inference import begin, remember
+from workflow_rl.envs.memory import B_LINE, N_WORDS, full_action, view_action, write_bits
 from workflow_rl.training.rollout import Setup, World
 
 
 @compiled
 def first_belief(starts: Starts, s: State) -> int:
     """The belief at the start of a game against B_line; EMPTY if there is none for its first observation."""
+    found: int = EMPTY
     if s.red == FIRST_PROGRAM and s.step == 0:
         for k in range(starts.nodes.shape[0]):
             if starts.observations[k] == s.observation[0]:
-                return wide(starts.nodes[k])
-    return EMPTY
+                found = wide(starts.nodes[k])
+    return found
 
 
 @compiled_once
 def planned_action(plan: Plan, node: int) -> int:
     """The best action in a belief. It depends on the plan alone, not on what was asked before."""
     expand(plan.beliefs, plan.task, node, plan.room)
-    return wide(plan.beliefs.action[best_move(plan.beliefs, node, plan.task.discount)[0]])
+    action: int = wide(plan.beliefs.action[best_move(plan.beliefs, node, plan.task.discount)[0]])
+    return action
 
 
 @compiled_once
@@ -49,16 +51,16 @@ def next_belief(plan: Plan, node: int, action: int, observation: int) -> int:
 
 @compiled
 def play_planned(
-    plan: Plan, world: World, setup: Setup, rows: np.ndarray, leaderboard: bool, exceptions: Exceptions,
-    actions: np.ndarray,
-) -> None:  # fmt: skip
+    plan: Plan, world: World, setup: Setup, rows: np.ndarray, n_told: int, exceptions: Exceptions, actions: np.ndarray
+) -> None:
     """Plays a batch in the environments ``rows`` by the plan and writes its actions (n_envs, n_steps).
 
-    Against other attackers, and before the memory knows that it is B_line, the expert and its exceptions play.
+    Against other attackers, and before the memory knows that it is B_line, the expert plays, who is told the first
+    ``n_told`` types of the orders, and its exceptions.
     """
-    t, key, order = world.tables[0], np.zeros(N_WORDS, np.int64), plan.task.order
+    t, key, leaderboard = world.tables[0], np.zeros(N_WORDS, np.int64), plan.task.world.leaderboard
     for i in rows:
-        s, m = world.states[i], world.memories[i]
+        s, m, order = world.states[i], world.memories[i], setup.orders[setup.workflows[i, 0]][:n_told]
         node = first_belief(plan.starts, s)
         for step in range(actions.shape[1]):
             if m.foe == B_LINE and node != EMPTY:
