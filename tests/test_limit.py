@@ -9,15 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from workflow_rl.defenders.bline.graph import STATES
 from benchmarks.limit.bline_limit import Solution, bline_limit, in_order, simulate, solve
-from workflow_rl.defenders.bline.orders import find_repairs, orders_of
-from workflow_rl.defenders.bline.states import keys_of
 from benchmarks.limit.meander_estimate import Rules, meander_estimate, returns_of
 from benchmarks.limit.meander_rules import Patience
 from benchmarks.limits import limits_from_study
 from benchmarks.results import RESULTS
 from workflow_rl.cli.common import too_good
+from workflow_rl.defenders.bline.graph import STATES
+from workflow_rl.defenders.bline.orders import find_repairs, orders_of
+from workflow_rl.defenders.bline.states import keys_of
 from workflow_rl.defenders.protocol import evaluate, reference_policy
 from workflow_rl.engine import Draw, force
 from workflow_rl.engine.chance import ABSENT
