@@ -10,14 +10,30 @@ import pytest
 
 from workflow_rl.defenders import paired_games as module
 from workflow_rl.defenders.expert import NO_ORDER
-from workflow_rl.defenders.paired_games import improve, improved_teacher
-from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
+from workflow_rl.defenders.paired_games import (
+    FREE,
+    WEIGHTS,
+    Play,
+    Task,
+    clustered,
+    improve,
+    improved_teacher,
+    play_on,
+)
+from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, task_number, teach, write_key
+from workflow_rl.engine.chance import seed_one
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.state import allocate
+from workflow_rl.engine.step import begin_one
+from workflow_rl.engine.tables import compile_tables
+from workflow_rl.envs.inference import begin
 from workflow_rl.envs.memory import (
+    ENTERPRISE2,
     FIRST_DECOY,
     MEMORY_DTYPE,
     N_BITS,
     N_WORDS,
+    OBSERVATION_BITS,
     RESTORE,
     SLEEP,
     USER4,
@@ -28,6 +44,7 @@ from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_tensors, write_tensors
 from workflow_rl.training.actor import EMPTY, find
+from workflow_rl.training.compliance import type_masks
 from workflow_rl.training.train_task import check_task
 
 FIRST = np.zeros(N_WORDS, np.int64)  # the key of an episode's start
@@ -37,8 +54,8 @@ write_bits(_memory[0], FIRST)
 BLUNDER = make_exceptions(FIRST[None], np.array([RESTORE + USER4]))
 
 
-def small(exceptions: Exceptions, jobs: int, edition: str = "current") -> tuple[Exceptions, dict[str, float]]:
-    return improve(edition, exceptions, 7, jobs, n_games=300, least=0.2)
+def small(exceptions: Exceptions, jobs: int, task: Task = FREE) -> tuple[Exceptions, dict[str, float]]:
+    return improve("current", exceptions, 7, jobs, n_games=300, least=0.2, task=task)
 
 
 def in_order(exceptions: Exceptions) -> list[tuple[list[int], int]]:
@@ -67,6 +84,43 @@ def test_a_blunder_is_found_and_mended_whatever_the_number_of_threads() -> None:
     assert mended not in (RESTORE + USER4, SLEEP)
     assert figures["expected_gain"] > 2  # a needless Restore in step 1 costs three cells 1 each, for each attacker
     assert figures["exceptions"] == len(one.keys)
+
+
+def test_an_order_that_is_told_has_its_own_exceptions_and_other_games_too() -> None:
+    order = (4, 1, 2, 3, 0)
+    key = FIRST.copy()
+    write_key(_memory[0], task_number(order), key)
+    assert key.tolist() != FIRST.tolist()
+    blunder = make_exceptions(key[None], np.array([RESTORE + USER4]))
+    task = Task(order, 50, ("meander",), green=0.3, incidents=0.3)
+    (one, _), (two, _) = small(blunder, 1, task), small(blunder, 2, task)
+    assert in_order(one) == in_order(two)
+    assert {row[0] >> OBSERVATION_BITS for row in one.keys.tolist()} == {task_number(order)}
+    (mended,) = [action for row, action in in_order(one) if row == key.tolist()]
+    assert mended != RESTORE + USER4
+
+
+def test_a_violation_of_the_order_has_its_price() -> None:
+    """Op_Server0 first: whoever takes over B_line's attack and restores Enterprise2 violates that order."""
+    network = load_network()
+    states, memory, key = allocate(1), np.zeros(1, MEMORY_DTYPE), np.zeros(N_WORDS, np.int64)
+    tables, order = compile_tables(network), np.array([2, 1, 4, 3, 0])
+    returns = []
+    for price in (0, 70):
+        seed_one(states[0], 5)
+        begin_one(states[0], tables[0], np.array([30, 30, 0], np.int32))
+        begin(memory[0], states[0]["observation"][0])
+        play = Play(tables, False, NO_EXCEPTIONS, order, 1, price, type_masks(network), WEIGHTS)
+        returns.append(play_on(states[0], memory[0], RESTORE + ENTERPRISE2, play, key))
+    assert returns[0] - returns[1] == 70 * WEIGHTS[0]
+
+
+def test_pairs_from_one_state_are_one_observation() -> None:
+    values = np.random.default_rng(0).normal(size=8)
+    mean, error = clustered(np.tile(values, 50), 0, 8)
+    assert mean == pytest.approx(values.mean())
+    assert error == pytest.approx(values.std(ddof=1) / np.sqrt(8))
+    assert clustered(np.roll(np.tile(values, 50), -3), 3, 8)[1] == pytest.approx(error)
 
 
 def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

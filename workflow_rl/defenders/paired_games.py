@@ -4,10 +4,10 @@ The current teacher (teacher.py: the expert and the exceptions found so far) pla
 that a defender can distinguish. For each common situation some of the true states behind it are stored. From each
 state two games are played to the end with common random numbers: one starts with the teacher's action, the other with
 an alternative, and both continue with the teacher. An alternative that is better by two standard errors of the paired
-differences, twice with independent random numbers, becomes an exception. The standard errors are conditional on the
-stored states, so some exceptions are due to the choice of states; only fresh games measure the value of a round. Each
-step is weighted by the number of the challenge's lengths (30, 50, 100) that contain it, so that the objective is the
-sum of the official cells.
+differences, twice with independent random numbers, becomes an exception. The pairs from one state are one observation
+for the standard error (its clusters are the states). Each step is weighted by the number of the challenge's lengths
+(30, 50, 100) that contain it, so that the objective is the sum of the official cells; a violation of a told order has a
+price.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import NamedTuple
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig, check_jobs
-from workflow_rl.defenders.expert import NO_ORDER
-from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
-from workflow_rl.engine.bits import wide, word
+from workflow_rl.defenders.expert import TYPES
+from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, task_number, teach, write_key
+from workflow_rl.engine.bits import lowest, wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.engine.state import State, allocate, reset_one
-from workflow_rl.engine.step import step_one
-from workflow_rl.engine.tables import Tables, compile_tables
-from workflow_rl.envs.inference import remember
+from workflow_rl.engine.state import State, allocate, compromised_hosts
+from workflow_rl.engine.step import begin_one, step_one
+from workflow_rl.engine.tables import compile_tables
+from workflow_rl.envs.inference import begin, remember
 from workflow_rl.envs.memory import (
     MEMORY_DTYPE,
     N_BITS,
@@ -39,13 +39,12 @@ from workflow_rl.envs.memory import (
     N_WORDS,
     SLEEP,
     Memory,
-    forget,
     full_action,
-    write_bits,
 )
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json, read_tensors, write_tensors
 from workflow_rl.training.actor import EMPTY, find
+from workflow_rl.training.compliance import due_type, type_masks
 
 N_STEPS = max(CHALLENGE_LENGTHS)
 TEACHER = "teacher.safetensors"
@@ -54,29 +53,56 @@ WEIGHTS = (np.arange(N_STEPS)[:, None] < np.array(CHALLENGE_LENGTHS)).sum(axis=1
 KEPT = 128  # true states stored per situation
 GLANCE, LOOK = 16, 512  # pairs after which an action that is not better is dropped, and pairs of a decision
 SURE = 2.0  # standard errors by which an action must be better, twice, with independent random numbers
+TAKEOVERS = (5, 60)  # steps that red has played when blue takes over, in games that are incidents
+
+
+class Task(NamedTuple):
+    """What a round is about."""
+
+    order: tuple[int, ...] = ()  # the unit types that the teacher is told, highest priority first; empty: no order
+    price: int = 0  # of a violation of the order, in tenths
+    attackers: tuple[str, ...] = ("bline", "meander")
+    green: float = 0.0  # share of the games in which green acts
+    incidents: float = 0.0  # share of the games in which blue takes over an attack
+
+
+FREE = Task()
+
+
+class Play(NamedTuple):
+    """What a game needs but for its state."""
+
+    tables: np.ndarray
+    leaderboard: bool
+    exceptions: Exceptions
+    order: np.ndarray
+    number: int  # of the order, in keys
+    price: int
+    masks: np.ndarray  # hosts of each unit type
+    weights: np.ndarray
 
 
 @compiled
-def step_taught(s: State, t: Tables, m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions) -> None:
+def step_taught(s: State, m: Memory, key: np.ndarray, p: Play) -> None:
     """One step with the teacher's action in the situation ``key``."""
-    action = teach(m, key, leaderboard, exceptions, NO_ORDER)
-    step_one(s, t, action, sample(s))
+    action = teach(m, key, p.leaderboard, p.exceptions, p.order)
+    step_one(s, p.tables[0], action, sample(s))
     remember(m, action, s.observation[0])
 
 
 @compiled
 def count_situations(
-    states: np.ndarray, tables: np.ndarray, memory: np.ndarray, leaderboard: bool, exceptions: Exceptions,
+    states: np.ndarray, takeovers: np.ndarray, memory: np.ndarray, p: Play,
     slots: np.ndarray, keys: np.ndarray, counts: np.ndarray,
 ) -> int:  # fmt: skip
     """Plays a game in each environment; writes the keys and counts of the situations and returns their number."""
-    t, m, key, n_rows = tables[0], memory[0], np.zeros(N_WORDS, np.int64), 0
+    m, key, n_rows = memory[0], np.zeros(N_WORDS, np.int64), 0
     for i in range(states.shape[0]):
         s = states[i]
-        reset_one(s, t)
-        forget(m)
+        begin_one(s, p.tables[0], takeovers[i])
+        begin(m, s.observation[0])
         for _ in range(N_STEPS):
-            write_bits(m, key)
+            write_key(m, p.number, key)
             slot = find(slots, keys, key)
             if slots[slot] == EMPTY and n_rows < keys.shape[0]:
                 slots[slot] = n_rows
@@ -84,34 +110,31 @@ def count_situations(
                 n_rows += 1
             if slots[slot] != EMPTY:
                 counts[slots[slot]] += 1
-            step_taught(s, t, m, key, leaderboard, exceptions)
+            step_taught(s, m, key, p)
     return n_rows
 
 
 @compiled
-def play_on(
-    s: State, t: Tables, m: Memory, first: int, leaderboard: bool, exceptions: Exceptions, weights: np.ndarray,
-    key: np.ndarray,
-) -> float:  # fmt: skip
+def play_on(s: State, m: Memory, first: int, p: Play, key: np.ndarray) -> float:
     """Weighted return, in tenths, of action ``first`` and then the teacher's; changes state and memory."""
     total: float = 0.0
-    action = first
+    action, t = first, p.tables[0]
     while True:
-        total += weights[s.step] * step_one(s, t, action, sample(s))
+        weight, held = p.weights[s.step], compromised_hosts(s, t)
+        total += weight * step_one(s, t, action, sample(s))
+        if p.price and s.repaired and TYPES[lowest(s.repaired)] != due_type(p.order, p.masks, held):
+            total -= weight * p.price
         if s.step >= N_STEPS:
             return total
         remember(m, action, s.observation[0])
-        write_bits(m, key)
-        action = teach(m, key, leaderboard, exceptions, NO_ORDER)
+        write_key(m, p.number, key)
+        action = teach(m, key, p.leaderboard, p.exceptions, p.order)
 
 
 class Question(NamedTuple):
     """The common data of a round's comparisons."""
 
-    tables: np.ndarray
-    leaderboard: bool
-    exceptions: Exceptions
-    weights: np.ndarray
+    play: Play
     seen: np.ndarray  # (n,) int64: number of occurrences of each situation
     kept: np.ndarray  # (n, KEPT): true states
     memories: np.ndarray  # (n, KEPT)
@@ -119,15 +142,15 @@ class Question(NamedTuple):
 
 
 @compiled
-def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exceptions) -> None:
+def keep_states(states: np.ndarray, takeovers: np.ndarray, memory: np.ndarray, q: Question, wanted: Exceptions) -> None:
     """Plays a game in each environment and stores a uniform sample of the true states of the ``wanted`` situations."""
-    t, m, key = q.tables[0], memory[0], np.zeros(N_WORDS, np.int64)
+    m, key = memory[0], np.zeros(N_WORDS, np.int64)
     for i in range(states.shape[0]):
         s = states[i]
-        reset_one(s, t)
-        forget(m)
+        begin_one(s, q.play.tables[0], takeovers[i])
+        begin(m, s.observation[0])
         for step in range(N_STEPS):
-            write_bits(m, key)
+            write_key(m, q.play.number, key)
             row = wanted.slots[find(wanted.slots, wanted.keys, key)]
             if row != EMPTY:
                 place = q.seen[row]
@@ -137,7 +160,7 @@ def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exc
                 if place < KEPT:
                     q.kept[row, place] = s
                     q.memories[row, place] = m
-            step_taught(s, t, m, key, q.leaderboard, q.exceptions)
+            step_taught(s, m, key, q.play)
 
 
 @compiled
@@ -149,7 +172,17 @@ def play_pairs(q: Question, row: int, action: int, first: int, returns: np.ndarr
     for i in range(returns.shape[0]):
         s[0], m[0] = q.kept[row, (first + i) % n], q.memories[row, (first + i) % n]
         seed_one(s[0], luck + word(first + i))
-        returns[i] = play_on(s[0], q.tables[0], m[0], action, q.leaderboard, q.exceptions, q.weights, key)
+        returns[i] = play_on(s[0], m[0], action, q.play, key)
+
+
+@compiled
+def clustered(values: np.ndarray, first: int, n_states: int) -> tuple[float, float]:
+    """Mean of values, of which number i is from state (first + i) % n_states, and its standard error over states."""
+    n, mean, sums = len(values), values.mean(), np.zeros(n_states)
+    for i in range(n):
+        sums[(first + i) % n_states] += values[i] - mean
+    groups = min(n, n_states)
+    return mean, np.sqrt((sums**2).sum() * groups / max(1, groups - 1)) / n
 
 
 @compiled
@@ -158,8 +191,8 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
     key, usual, other = np.zeros(N_WORDS, np.int64), np.empty(2 * LOOK), np.empty(2 * LOOK)
     for row in rows:
         m = q.memories[row, 0]
-        write_bits(m, key)
-        teachers = teach(m, key, q.leaderboard, q.exceptions, NO_ORDER)
+        write_key(m, q.play.number, key)
+        teachers = teach(m, key, q.play.leaderboard, q.play.exceptions, q.play.order)
         play_pairs(q, row, teachers, 0, usual)
         best[row], gain[row] = EMPTY, 0.0
         for choice in range(N_HOST_DECOY):
@@ -169,9 +202,8 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
             ahead, mean = True, 0.0
             for first, last, sure in ((0, GLANCE, 0.0), (GLANCE, LOOK, SURE), (LOOK, 2 * LOOK, SURE)):
                 play_pairs(q, row, action, first, other[first:last])
-                more = other[first:last] - usual[first:last]
-                mean = more.mean()
-                if mean <= sure * more.std() / np.sqrt(last - first):
+                mean, error = clustered(other[first:last] - usual[first:last], first, min(q.seen[row], KEPT))
+                if mean <= sure * error:
                     ahead = False
                     break
             if ahead and mean > gain[row]:
@@ -179,8 +211,9 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
 
 
 def improve(
-    edition: str, exceptions: Exceptions, seed: int, jobs: int = 1, n_games: int = 10_000, least: float = 0.002
-) -> tuple[Exceptions, dict[str, float]]:
+    edition: str, exceptions: Exceptions, seed: int, jobs: int = 1, n_games: int = 10_000, least: float = 0.002,
+    task: Task = FREE,
+) -> tuple[Exceptions, dict[str, float]]:  # fmt: skip
     """Runs one round; returns the old and new exceptions and figures of the round.
 
     Args:
@@ -188,20 +221,24 @@ def improve(
         exceptions: the exceptions found so far.
         seed: the seed of this round's games.
         jobs: the number of threads, which does not affect the result.
-        n_games: the number of games against each of the two attackers.
+        n_games: the number of games against each attacker.
         least: the minimum number of occurrences of a situation per game.
+        task: the order that the teacher is told, and the games.
     """
-    tables, leaderboard = compile_tables(as_network(CAGE2), edition), edition == "leaderboard"
+    order, network = np.array(task.order, np.int64), as_network(CAGE2)
+    tables, masks = compile_tables(network, edition), type_masks(network)
+    leaderboard, number = edition == "leaderboard", task_number(task.order)
+    play = Play(tables, leaderboard, exceptions, order, number, task.price, masks, WEIGHTS)
     capacity = 1 << 19
     slots, keys = np.full(2 * capacity, EMPTY, np.int32), np.empty((capacity, N_WORDS), np.int64)
     counts, memory = np.zeros(capacity, np.int64), np.zeros(1, MEMORY_DTYPE)
-    n_rows = count_situations(_games(n_games, seed, 0), tables, memory, leaderboard, exceptions, slots, keys, counts)
+    n_rows = count_situations(*_games(n_games, seed, 0, task), memory, play, slots, keys, counts)
     common = np.flatnonzero(counts[:n_rows] >= max(2.0, least * n_games))
     wanted = make_exceptions(keys[common], np.zeros(len(common)))
     seen, memories = np.zeros(len(common), np.int64), np.zeros((len(common), KEPT), MEMORY_DTYPE)
     kept = allocate(len(common) * KEPT).reshape(len(common), KEPT)
-    question = Question(tables, leaderboard, exceptions, WEIGHTS, seen, kept, memories, seed)
-    keep_states(_games(n_games, seed, 1), memory, question, wanted)
+    question = Question(play, seen, kept, memories, seed)
+    keep_states(*_games(n_games, seed, 1, task), memory, question, wanted)
     best, gain = np.full(len(common), EMPTY), np.zeros(len(common))
     rows = np.flatnonzero(seen >= KEPT // 4)
     with ThreadPoolExecutor(jobs) as pool:
@@ -214,13 +251,17 @@ def improve(
     return new, figures | {"expected_gain": float((gain * counts[common] / n_games).sum() / 10)}
 
 
-def _games(n_games: int, seed: int, purpose: int) -> np.ndarray:
-    """Initial states of ``n_games`` games against B_line and as many against Meander, alternating."""
-    attackers = [RED_AGENTS.index(name) for name in ("bline", "meander")]
+def _games(n_games: int, seed: int, purpose: int, task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Initial states of ``n_games`` games against each attacker, in turn, and their takeovers (as in begin_one)."""
+    attackers = [RED_AGENTS.index(name) for name in task.attackers]
     states = allocate(n_games * len(attackers))
     states["red"] = np.resize(attackers, len(states))
     states["rng"] = np.random.SeedSequence([seed, purpose]).generate_state(len(states), np.uint64)
-    return states
+    draws = np.random.default_rng([seed, purpose, 1]).random((2, len(states)))
+    states["green_acts"] = draws[0] < task.green
+    takeovers = np.zeros((len(states), 3), np.int32)
+    takeovers[draws[1] < task.incidents, :2] = TAKEOVERS
+    return states, takeovers
 
 
 def improved_teacher(

@@ -1,20 +1,41 @@
 """The teacher that a policy imitates: the expert, except in situations where another action was found to be better.
 
-A *situation* is a key of the memory view (memory.py), everything that a defender can distinguish. paired_games.py finds
-the exceptions.
+A *situation* is a key of the memory view (memory.py), everything that a defender can distinguish, with the number of
+the order that the teacher is told. paired_games.py finds the exceptions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.defenders.expert import advise
+from workflow_rl.defenders.expert import ENTERPRISE_TYPE, USER_TYPE, advise
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.envs.memory import N_WORDS, Memory
+from workflow_rl.envs.memory import N_WORDS, OBSERVATION_BITS, Memory, write_bits
 from workflow_rl.training.actor import EMPTY, find
+
+ORDERS = [*permutations(range(ENTERPRISE_TYPE, USER_TYPE + 1))]  # of the types that red can take
+
+
+def task_number(order: Sequence[int]) -> int:
+    """The number of an order in keys: 0 for no order, else by the relative order of the types that red can take.
+
+    >>> task_number([]), task_number([1, 2, 3, 4]), task_number([4, 0, 3, 2, 1])
+    (0, 1, 24)
+    """
+    taken = tuple(unit_type for unit_type in order if unit_type >= ENTERPRISE_TYPE)
+    return 1 + ORDERS.index(taken) if taken else 0
+
+
+@compiled
+def write_key(m: Memory, number: int, key: np.ndarray) -> None:
+    """Writes the situation: the memory's bits, and the number of the order above the observation."""
+    write_bits(m, key)
+    key[0] |= number << OBSERVATION_BITS
 
 
 class Exceptions(NamedTuple):
