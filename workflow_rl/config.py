@@ -42,6 +42,7 @@ class TrainConfig:
     red_agent: str = _setting("bline", "Attackers: bline, meander, sleep; bline,meander mixes.", WHAT)
     edition: str = _setting("current", "CybORG's rules: current or leaderboard.", WHAT)
     takeover: str = _setting("0", "Steps before blue may act, such as 30 or 10-60.", WHAT)
+    green_agent: str = _setting("sleep", "sleep, active (scans hosts from time to time), or a list: in turn.", WHAT)
     seed: int = _setting(0, "Random seed; the same seed gives the same result.", MACHINE)
     n_envs: int = _setting(200, "Parallel environments of a training.", BUDGET)
     update_steps: int = _setting(100, "Steps of each environment between two updates.", TRAINING)

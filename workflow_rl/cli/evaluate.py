@@ -39,6 +39,10 @@ def evaluate(
     takeover: Takeover = None,
     greedy: Annotated[bool, typer.Option(help="Play the most probable action of a trained policy.")] = False,
     workflow: Annotated[str, typer.Option(help="Workflow of a universal policy; default: the mean of all.")] = "",
+    green_agent: Annotated[
+        str,
+        typer.Option(help="sleep, or active: it scans hosts from time to time.", autocompletion=suggesting("active")),
+    ] = "sleep",
     backend: BackendName = "native",
     protocol: Annotated[
         str,
@@ -61,7 +65,7 @@ def evaluate(
     from workflow_rl.envs.cyborg_sim import Backend, check_backend
 
     if protocol:
-        _check_protocol(protocol, red_agent, takeover)
+        _check_protocol(protocol, red_agent, takeover, green_agent)
     defended = network_named(policy, network)
     reds = parse_red_agents(red_agent or defended.red_agents, defended)
     where = Backend(backend, cyborg_path, check_jobs(jobs))
@@ -69,13 +73,13 @@ def evaluate(
     if backend == "native" and jobs is not None:
         raise UserError("--jobs is for --backend cyborg; the native engine plays all games side by side.")
     games = DEFAULT_EPISODES[backend] if episodes is None else episodes
-    asked = Asked(policy, ",".join(reds), games, defended, seed, edition, takeover, workflow, greedy)
+    asked = Asked(policy, ",".join(reds), games, defended, seed, edition, takeover, workflow, greedy, green_agent)
     with progress("evaluate", games * len(set(reds))) as advance:
         found = (challenge if protocol else evaluate_named)(asked, where, advance)
     show_result(found, as_json, lambda: (print_challenge if protocol else print_cells)(found, Screen(wide)))
 
 
-def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) -> None:
+def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None, green_agent: str) -> None:
     from workflow_rl.errors import check_choice
 
     check_choice("protocol", protocol, ("challenge",))
@@ -83,6 +87,8 @@ def _check_protocol(protocol: str, red_agent: str | None, takeover: str | None) 
         raise UserError("--protocol challenge plays all red agents; leave --red-agent out.")
     if takeover is not None:
         raise UserError("--protocol challenge has no takeover: blue watches from the first step.")
+    if green_agent != "sleep":
+        raise UserError("in --protocol challenge green sleeps; leave --green-agent out.")
 
 
 def print_challenge(figures: Figures, screen: Screen) -> None:

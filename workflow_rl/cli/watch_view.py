@@ -251,13 +251,14 @@ def _player(source: str, edition: str, workflow: str, network: Network) -> Playe
         return Player(source, network.red_agents[0], edition, workflow)
     from workflow_rl.training.policy_file import load_policy
 
-    path = policy_path(source, edition, network)
+    path = policy_path(source, edition, network, workflow=workflow)
     path = path if source == CHAMPION else _policy_of(path, network)
     policy = load_policy(path, network)
     if policy.universal and not workflow:
         raise UserError(WHICH)
     red = policy.red_agent if policy.red_agent in network.red_agents else network.red_agents[0]
-    return Player(path, red, policy.edition, workflow or policy.workflow, policy.takeover)
+    takeover = "0" if source == CHAMPION else policy.takeover
+    return Player(path, red, policy.edition, workflow or policy.workflow, takeover)
 
 
 def told(play_games: Callable[[int], Episodes], source: str, episode: str, workflow: str) -> Story:

@@ -66,7 +66,7 @@ def export_agent(
         files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
         files["README.md"] = _readme("", "rule-based", "It is deterministic.", rules, "", defended)
     else:
-        path = policy_path(policy, rules, defended, EXPORTED) if isinstance(policy, str) else policy
+        path = policy_path(policy, rules, defended, EXPORTED, workflow) if isinstance(policy, str) else policy
         files, about = _policy_files(path, rules, workflow, greedy, defended)
     files[NETWORK_FILE] = copy_of(defended).content
     _write(folder, files)

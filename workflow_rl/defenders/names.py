@@ -38,6 +38,7 @@ class Asked:
     takeover: str | None = None
     workflow: str = ""
     greedy: bool = False
+    green: str = "sleep"
 
 
 def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress = lambda _: None) -> Json:
@@ -52,15 +53,17 @@ def evaluate_named(asked: Asked, backend: Backend = NATIVE, progress: Progress =
         if asked.workflow or asked.greedy:
             raise UserError(f"{policy} is a reference defender: it takes neither a workflow nor --greedy.")
         blue = reference_policy(policy, network, edition)
-        games = Games(network, asked.red_agents, edition, max(CHALLENGE_LENGTHS), takeover)
+        games = Games(network, asked.red_agents, edition, max(CHALLENGE_LENGTHS), takeover, asked.green)
         table = evaluate_table(blue, games, asked.episodes, asked.seed, progress, backend)
     else:
         from workflow_rl.training.evaluation import challenge_games, evaluate_policy_file  # late: it imports torch
 
         fresh = challenge_games(network, asked.red_agents, edition, asked.episodes, asked.seed, asked.greedy, takeover)
-        table = evaluate_policy_file(policy_path(policy, edition, network), asked.workflow, fresh, backend, progress)
+        fresh = replace(fresh, games=replace(fresh.games, green_agent=asked.green))
+        path = policy_path(policy, edition, network, workflow=asked.workflow)
+        table = evaluate_policy_file(path, asked.workflow, fresh, backend, progress)
     about: Json = {"policy": policy, "edition": edition, "takeover": takeover, "backend": backend.name}
-    about |= {"episodes": asked.episodes, "seed": asked.seed, "network": network.name}
+    about |= {"episodes": asked.episodes, "seed": asked.seed, "network": network.name, "green_agent": asked.green}
     if backend.name == "cyborg":
         from workflow_rl.envs.cyborg_sim import load_cyborg
 
@@ -126,7 +129,7 @@ def blue_named(
         return reference_policy(str(policy), network, edition)
     from workflow_rl.training.evaluation import policy_of
 
-    path = policy if isinstance(policy, Path) else policy_path(policy, edition, network)
+    path = policy if isinstance(policy, Path) else policy_path(policy, edition, network, workflow=workflow)
     return policy_of(path, workflow, network, "" if any_edition else edition)
 
 
@@ -156,7 +159,7 @@ def check_workflow(policy: str, workflow: str, network: Network) -> None:
     from workflow_rl.training.evaluation import workflows_of_policy
     from workflow_rl.training.policy_file import load_policy
 
-    file = load_policy(policy_path(policy, next(iter(network.editions)), network), network)
+    file = load_policy(policy_path(policy, next(iter(network.editions)), network, workflow=workflow), network)
     if file.universal and not workflow:
         raise UserError("the policy follows any workflow: say which one with --workflow.")
     workflows_of_policy(file, workflow)
@@ -174,15 +177,21 @@ def takeover_of(policy: str, takeover: str | None, network: Network) -> str:
     return load_policy(policy_path(policy, "", network), network).takeover
 
 
-def policy_path(policy: str, edition: str, network: Network, names: tuple[str, ...] = BY_NAME) -> Path:
+def policy_path(
+    policy: str, edition: str, network: Network, names: tuple[str, ...] = BY_NAME, workflow: str = ""
+) -> Path:
     """Path of a trained policy: the bundled champion of the edition, or a file or run.
 
-    ``names`` are the defenders that the caller accepts by name, for the error message.
+    ``names`` are the defenders that the caller accepts by name, for the error message. With a ``workflow`` the champion
+    is the obedient one.
     """
     if policy == CHAMPION:
         if network.digest != as_network(CAGE2).digest:
             raise UserError(f"{CHAMPION} was trained on CAGE Challenge 2; it cannot defend {in_words(network)}.")
-        return DATA / f"champion-{edition}.safetensors"
+        path = DATA / f"{'obedient' if workflow else CHAMPION}-{edition}.safetensors"
+        if not path.exists():
+            raise UserError(f"{CHAMPION} keeps workflows only in the current edition, not in {edition!r}.")
+        return path
     if not Path(policy).exists():
         raise UserError(f"unknown policy {policy!r}; allowed: {', '.join(names)}, or the path of a run or policy file.")
     return Path(policy)

@@ -72,7 +72,8 @@ def episode_returns(
     size = most_at_once(policy, min(n_episodes, BATCH if backend.name == "native" else backend.jobs))
     together = backend.name == "native" or isinstance(policy, OwnPolicy)
     act = _with_one_generator(policy, own) if together else _with_generator_each(policy, own)
-    plain = make_envs(backend, size, network=games.network, red_agent=red_agent, edition=games.edition, max_steps=None)
+    rules = {"edition": games.edition, "max_steps": None, "green_agent": games.green_agent}
+    plain = make_envs(backend, size, network=games.network, red_agent=red_agent, **rules)
     with closing(with_view(plain, view_of(policy))) as envs:
         for start in range(0, n_episodes, size):
             rows = np.arange(start, start + size) % n_episodes  # the last batch is padded with the first games

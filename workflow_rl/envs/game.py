@@ -30,11 +30,12 @@ class Games:
     edition: str
     max_steps: int
     takeover: str = "0"
+    green_agent: str = "sleep"
 
     @classmethod
     def of(cls, config: TrainConfig, network: Network) -> Games:
         """The games that a training plays."""
-        return cls(network, config.red_agent, config.edition, config.max_steps, config.takeover)
+        return cls(network, config.red_agent, config.edition, config.max_steps, config.takeover, config.green_agent)
 
 
 class Game:
@@ -52,7 +53,8 @@ class Game:
         self.takeovers = takeover_rows(takeover, self.n_envs)  # (n_envs, 3), see begin_one
         first = self.network.red_agents[0]
         self.set_red_agents(first if red_agent is None else red_agent, np.ones(self.n_envs, bool))
-        self.states["green_acts"] = check_choice("green agent", green_agent, GREEN_AGENTS) == "active"
+        greens = [check_choice("green agent", name.strip(), GREEN_AGENTS) for name in green_agent.split(",")]
+        self.states["green_acts"] = np.resize([name == "active" for name in greens], self.n_envs)
         self.n_hosts, self.n_actions = len(self.network.hosts), self.network.n_actions
         self.n_bits = self.network.n_bits
         self.room = self.states["decoys"].shape[1]

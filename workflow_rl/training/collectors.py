@@ -142,7 +142,9 @@ class Collector:
     ) -> None:
         conduct, stream = conduct or Conduct(view=View(network=games.network)), stream or Stream()
         view, network = conduct.view, games.network
-        self.game = Game(n_envs, games.red_agent, games.edition, games.max_steps, "sleep", network, games.takeover)
+        self.game = Game(
+            n_envs, games.red_agent, games.edition, games.max_steps, games.green_agent, network, games.takeover
+        )
         self.game.reset(stream.environments(n_envs), np.ones(n_envs, bool), {})
         self.generators = stream.policy(n_envs)
         self.episodes = np.zeros(n_envs, EPISODE_DTYPE)

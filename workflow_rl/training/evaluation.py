@@ -53,6 +53,7 @@ class FreshGames:
         envs = make_envs(
             backend, n_envs, network=self.games.network, red_agent=self._reds(np.arange(n_envs)),
             edition=self.games.edition, max_steps=None, takeover=takeovers_of(self.games.takeover, np.arange(n_envs)),
+            green_agent=self.games.green_agent,
         )  # fmt: skip
         with closing(envs):
             yield lambda ppo, workflows, progress: self._play_cyborg(envs, ppo, workflows, progress)
@@ -231,10 +232,10 @@ def evaluate_trained(
 
 def challenge_games(
     network: Network, red_agents: str, edition: str, n_episodes: int, seed: int, greedy: bool = False,
-    takeover: str = "0",
+    takeover: str = "0", green_agent: str = "sleep",
 ) -> FreshGames:  # fmt: skip
     """Games of the challenge's longest length."""
-    games = Games(network, red_agents, edition, max(CHALLENGE_LENGTHS), takeover)
+    games = Games(network, red_agents, edition, max(CHALLENGE_LENGTHS), takeover, green_agent)
     return FreshGames(games, n_episodes, Stream(seed, (21,)), greedy)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from workflow_rl.config import TrainConfig, is_incident, parse_takeover
-from workflow_rl.engine.network import Network
+from workflow_rl.engine.network import GREEN_AGENTS, Network
 from workflow_rl.envs.checks import parse_red_agents
 from workflow_rl.envs.cyborg_sim import Backend, check_backend
 from workflow_rl.envs.views import View, check_seen
@@ -25,6 +25,8 @@ def check_task(config: TrainConfig, network: Network) -> None:
             if (value := getattr(config, name)) < len(entries):
                 raise UserError(f"{name} {value} is too small for {len(entries)} {kind}; each needs one.")
     check_choice("edition", config.edition, network.editions)
+    for name in config.green_agent.split(","):
+        check_choice("green agent", name.strip(), GREEN_AGENTS)
     check_backend(Backend(config.backend, config.cyborg_path), config.edition)
     if config.workflow and config.universal:
         raise UserError("give either one workflow or --universal, not both.")

@@ -73,7 +73,7 @@ class Training:
             envs = make_envs(
                 Backend(config.backend, config.cyborg_path), config.n_envs, network=self.network,
                 red_agent=config.red_agent, edition=config.edition, max_steps=config.max_steps,
-                takeover=config.takeover,
+                takeover=config.takeover, green_agent=config.green_agent,
             )  # fmt: skip
             return PlainCollector(envs, config.update_steps, config.max_steps, conduct).started(stream)
         return Collector(Games.of(config, self.network), config.n_envs, config.update_steps, conduct, stream)
