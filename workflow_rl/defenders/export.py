@@ -111,9 +111,8 @@ def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
     files = {"agent.py": (FOLDER / "exported_agent.py").read_bytes()}
     for name in ["memory", "inference"] * memory + ["expert"] * expert:
         text = SOURCES[name].read_text("utf-8")
-        text = text.replace(COMPILED, "").replace("from workflow_rl.envs.memory import", "from cage2_memory import")
-        head, import_line, rest = text.partition("import numpy as np\n")
-        files[f"cage2_{name}.py"] = (head + import_line + UNCOMPILED + rest).encode()
+        text = text.replace("from workflow_rl.envs.memory import", "from cage2_memory import")
+        files[f"cage2_{name}.py"] = text.replace(COMPILED, UNCOMPILED).encode()
     return files
 
 

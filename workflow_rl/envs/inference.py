@@ -7,8 +7,6 @@ memory.py, the same source runs compiled and in an exported agent.
 
 from __future__ import annotations
 
-import numpy as np  # noqa: F401 (an exported agent finds its place by this line)
-
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.envs.memory import (
     ACTIVE,
