@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from workflow_rl.config import VERSION
-from workflow_rl.envs.registration import register_envs
+from workflow_rl.envs import register_envs
 
 __version__ = VERSION
 

@@ -14,7 +14,7 @@ from workflow_rl.engine.chance import sample
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.memory import N_WORDS, begin, full_action, remember, view_action, write_bits
-from workflow_rl.envs.views import View, view_actions
+from workflow_rl.envs.views import View
 from workflow_rl.training.rollout import Setup, World
 
 
@@ -52,6 +52,11 @@ class ExpertTeacher:
         actions = np.empty(len(memories), np.int64)
         teach_all(memories, view.keys(memories), self.leaderboard, self.exceptions, actions)
         return view_actions(actions) if view.actions == "host-decoy" else actions
+
+
+def view_actions(actions: np.ndarray) -> np.ndarray:
+    """The host-decoy actions (n_envs,) that stand for environment actions of CAGE Challenge 2."""
+    return np.array([view_action(action) for action in actions.tolist()])
 
 
 def expert_teacher(config: TrainConfig, folder: Path | None, note: Callable[[str], None]) -> ExpertTeacher:
