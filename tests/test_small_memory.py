@@ -34,7 +34,7 @@ from workflow_rl.envs.memory import (
 )
 from workflow_rl.envs.small_memory import SMALL_BITS, write_small
 from workflow_rl.envs.views import View, ViewedEnvs, pack_words, unpack_words
-from workflow_rl.presets import make_config
+from workflow_rl.presets import command_of, make_config, make_search_config
 from workflow_rl.training.actor import workflow_of
 from workflow_rl.training.collectors import Collector, Conduct, Stream, workflow_codes
 from workflow_rl.training.policy_file import PolicyFile, load_policy
@@ -145,6 +145,18 @@ def test_inputs_repeat_in_it_far_more_often_than_in_the_whole_memory() -> None:
         collector = Collector(games("bline"), 200, 100, Conduct(view=view), Stream(1))
         distinct[name] = collector.collect(ppo).n_rows
     assert distinct["plain"] < distinct["small-memory"] < distinct["memory"] / 2
+
+
+def test_its_settings_come_with_it_and_the_command_of_a_run_repeats_them() -> None:
+    plain, small = (make_config("workflow", workflow=ORDER, view=view) for view in ("plain", "small-memory"))
+    assert (plain.actions, plain.gamma, plain.entropy) == ("full", 0.99, 0.01)
+    assert (small.actions, small.gamma, small.entropy) == ("host-decoy", 0.97, 0.02)
+    assert command_of(small) == f"workflow-rl train --workflow {ORDER} --view small-memory"
+    other = make_config("workflow", workflow=ORDER, view="small-memory", gamma=0.99, actions="full")
+    assert command_of(other).endswith("--gamma 0.99 --view small-memory --actions full")
+    incident = make_config("workflow", workflow=ORDER, takeover="30")
+    assert command_of(incident) == f"workflow-rl train --workflow {ORDER} --takeover 30"
+    assert make_search_config(view="small-memory").train.actions == "host-decoy"
 
 
 def policy_with_it(path: Path, view: View = SMALL) -> Path:
