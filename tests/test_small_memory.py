@@ -225,4 +225,5 @@ def test_every_command_takes_it(tmp_path: Path) -> None:
     searched = run("search", *small, *words, cwd=tmp_path)
     assert searched.returncode == 0, searched.stderr
     message = "with other views a rule that has one decoy action per host: use --actions host-decoy."
-    assert_refused(run("train", "--view", "small-memory", "--imitate-updates", "1", cwd=tmp_path), message)
+    full = ["--view", "small-memory", "--actions", "full"]
+    assert_refused(run("train", *full, "--imitate-updates", "1", cwd=tmp_path), message)
