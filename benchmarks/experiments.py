@@ -52,6 +52,7 @@ EXPERIMENTS = {
         ("search", "regret", "strategies", "general", "cyborg", "lockstep"),
     ),
     "limits": Experiment("(writes the limits that ship with the package, from the result of `limit`)"),
+    "memory": Experiment("what the small memory is worth from scratch, in return and in seconds"),
     "mutations": Experiment("which wrong entries of the engine's tables a replay notices", argument=RECORDINGS),
     "networks": Experiment(
         "whether genuine CybORG and the engine agree on generated networks of other sizes", argument="200"

@@ -21,7 +21,7 @@ from workflow_rl.engine.network import SMALL as SMALL_ROOM
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.check import CAPACITY, LINES
 from workflow_rl.engine.state import state_dtype
-from workflow_rl.envs.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS
+from workflow_rl.envs.memory import LONGEST_IDLE, N_BITS, N_HOSTS, OBSERVATION_BITS, SMALL_BITS
 from workflow_rl.fidelity.traces import TRACE_PORTS, TRACE_SCANNED_BIT
 from workflow_rl.presets import MANY_HOSTS, ON_CYBORG, PRESETS, make_config
 
@@ -207,6 +207,9 @@ DEFINITIONS = {
         f"after {constant('workflow_rl/studies/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the searches",
     },
     "docs/training.md": {
+        f"{N_BITS} bits": "size of the memory",
+        f"only {SMALL_BITS - OBSERVATION_BITS} bits": "size of the small memory",
+        "1,000 fresh games": "games of the benchmark",
         f"{GAMES_OF_STUDY:,} fresh games": "games of the study",
         "1e-10 in double and 1e-4 in single": "tolerances of tests/test_ppo.py",
     },

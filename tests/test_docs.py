@@ -45,6 +45,7 @@ ELSEWHERE = {
     "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks train": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
     "python -m benchmarks sb3": "minutes of training; the example above it trains shorter",
+    "python -m benchmarks memory": "minutes of training; tests/test_small_memory.py trains shorter",
     "python -m benchmarks general": "a minute of training; tests/test_training.py trains shorter",
     "workflow-rl bench search": "minutes of measuring; tests/test_ranking.py runs it shortened",
     "python -m benchmarks search": "minutes; tests/test_workflow_search.py and test_ranking.py run its parts",

@@ -56,7 +56,7 @@ def test_only_types_before_and_with_the_one_that_looks_due_may_be_fixed(network:
     assert left(network, guard, scans) == everything
 
 
-@pytest.mark.parametrize("view", [PLAIN, View("short-memory", "host-decoy"), View("memory")])
+@pytest.mark.parametrize("view", [PLAIN, View("short-memory", "host-decoy"), View("small-memory"), View("memory")])
 def test_the_network_and_the_compiled_loop_take_away_the_same(view: View) -> None:
     config = make_config("parallel-25", workflow=ORDER, view=view.observation, actions=view.actions, guard=True, seed=3)
     workflows = all_workflows()[::17]

@@ -375,6 +375,7 @@ def test_a_directory_of_a_training_on_another_network_is_refused(files: dict[int
         (["train", "--preset", "champion"], "supports only CAGE Challenge 2; network 'fourteen' differs in hosts"),
         (["train", "--view", "memory"], "use --view short-memory or plain."),
         (["search", "--view", "memory"], "use --view short-memory or plain."),
+        (["train", "--view", "small-memory"], "use --view short-memory or plain."),
         (["train", "--workflow", "user,enterprise,op_server,op_host,defender"], "unknown unit type 'user'"),
     ],
 )  # fmt: skip

@@ -176,7 +176,7 @@ def small(path: str, **values: Any) -> TrainConfig:
     return make_config("general", path=path, n_envs=6, update_steps=50, max_steps=25, seed=3, **values)
 
 
-@pytest.mark.parametrize("view", ["plain", "short-memory", "memory"])
+@pytest.mark.parametrize("view", ["plain", "short-memory", "small-memory", "memory"])
 @pytest.mark.parametrize("actions", ["full", "host-decoy"])
 @pytest.mark.parametrize("n_workflows", [0, 3])
 def test_both_ways_of_collecting_give_the_same_batch(n_workflows: int, view: str, actions: str) -> None:

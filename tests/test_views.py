@@ -28,7 +28,7 @@ from workflow_rl.training.evaluation import policy_of
 from workflow_rl.training.policy_file import FORMER, PolicyFile, load_policy
 from workflow_rl.training.train_task import check_task
 
-MEMORY = View("memory", "host-decoy")
+MEMORY, SMALL = View("memory", "host-decoy"), View("small-memory", "host-decoy")
 
 
 @pytest.fixture(params=["native", "cyborg"])
@@ -49,7 +49,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Any]:
         one.close()
 
 
-@pytest.mark.parametrize("view", [MEMORY, View("plain", "host-decoy"), View("memory", "full")])
+@pytest.mark.parametrize("view", [MEMORY, View("plain", "host-decoy"), View("memory", "full"), SMALL])
 def test_a_view_keeps_the_promises_of_a_vector_environment(make: Any, view: View) -> None:
     envs = make(3, view, max_steps=7, red_agent="bline,meander,sleep")
     observations, _ = envs.reset(seed=4)
@@ -145,7 +145,7 @@ def test_actions_that_a_view_has_not_are_refused(actions: Any) -> None:
 def test_a_plain_view_is_the_environment_itself() -> None:
     envs = CageVectorEnv(2)
     assert with_view(envs, PLAIN) is envs
-    with pytest.raises(UserError, match="unknown view 'all'; allowed: plain, short-memory, memory"):
+    with pytest.raises(UserError, match="unknown view 'all'; allowed: plain, short-memory, small-memory, memory"):
         View("all")
     with pytest.raises(UserError, match="unknown action view 'none'; allowed: full, host-decoy"):
         View("plain", "none")
@@ -185,7 +185,9 @@ def test_a_policy_for_another_edition_or_view_is_refused(tmp_path: Path) -> None
         )
     with pytest.raises(UserError, match="one decoy action per host: use --actions host-decoy"):
         check_task(make_config("general", imitate_updates=1), load_network())
-    assert_refused(run("train", "--view", "all"), "unknown view 'all'; allowed: plain, short-memory, memory.")
+    assert_refused(
+        run("train", "--view", "all"), "unknown view 'all'; allowed: plain, short-memory, small-memory, memory."
+    )
     assert_refused(run("train", "--actions", "all"), "unknown actions 'all'; allowed: full, host-decoy.")
 
 

@@ -12,7 +12,7 @@ from workflow_rl.errors import UserError, check_choice
 
 VERSION = "0.1.0"
 CHALLENGE_LENGTHS = (30, 50, 100)  # episode lengths of the challenge's evaluation
-VIEWS, ACTION_VIEWS = ("plain", "short-memory", "memory"), ("full", "host-decoy")  # see views.py
+VIEWS, ACTION_VIEWS = ("plain", "short-memory", "small-memory", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
 BACKENDS = ("native", "cyborg")
 ALIGNMENTS = ("penalty", "potential")
@@ -88,7 +88,7 @@ class TrainConfig:
     hidden: int = _setting(64, "Width of the two hidden layers.")
     view: str = _setting(
         "plain",
-        "plain: 4 bits per host; short-memory: also the restored hosts; memory: all, CAGE-2 only.",
+        "plain: 4 bits per host; short-memory: also the restored hosts; CAGE-2 only: small-memory, memory.",
         choices=VIEWS,
     )
     actions: str = _setting(

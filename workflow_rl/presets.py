@@ -80,6 +80,12 @@ MANY: dict[str, dict[str, Values]] = {
     "general": {"bline": _BY_HOST, "": _MINIBATCHES},
     "search": {"bline": _BY_HOST | {"epochs": 8}, "": _TAUGHT},
 }
+# With the small memory an order against B_line gains from more entropy and a shorter horizon (docs/training.md).
+SMALL_MEMORY: dict[str, dict[str, Values]] = {
+    "workflow": {"bline": _BY_HOST | {"entropy": 0.02, "gamma": 0.97}, "": _BY_HOST},
+    "general": {"bline": _BY_HOST, "": _BY_HOST},
+    "search": {"bline": _BY_HOST, "": _BY_HOST},
+}
 INCIDENT_SEARCH: Values = {"finalists": 5}  # more priorities matter in incidents
 PRESET_WORDS = {
     "workflow": "one workflow, trained to the end; the default with --workflow",
@@ -123,6 +129,8 @@ def make_config(preset: str = "", **values: Any) -> TrainConfig:
     opponent = "bline" if values.get("red_agent", TrainConfig.red_agent) == "bline" else ""
     if preset in AGAINST:
         suited |= AGAINST[preset][opponent]
+    if preset in SMALL_MEMORY and values.get("view") == "small-memory":
+        suited |= SMALL_MEMORY[preset][opponent]
     if preset in INCIDENT and is_incident(values.get("takeover", TrainConfig.takeover)):
         suited |= INCIDENT[preset]
     if preset in MANY and hosts > MANY_HOSTS:
@@ -179,10 +187,12 @@ def command_of(config: SearchConfig | TrainConfig, hosts: int = 0) -> str:
     """The command that makes a run with these settings: the options that differ from the defaults for so many hosts."""
     search = isinstance(config, SearchConfig)
     train = config.train if isinstance(config, SearchConfig) else config
-    names = ("red_agent", "takeover", "backend", *(() if search else TASK_FIELDS))
+    names = ("red_agent", "takeover", "backend", "view", *(() if search else TASK_FIELDS))
     task = {name: getattr(train, name) for name in names}
+    blind = make_config("search" if search else "", hosts=hosts, **{k: v for k, v in task.items() if k != "view"})
     usual = asdict(make_config("search" if search else "", hosts=hosts, **task)) | {"red_agent": TrainConfig.red_agent}
     usual |= {"backend": TrainConfig.backend, "takeover": TrainConfig.takeover, "workflow": "", "universal": False}
+    usual["view"] = blind.view
     plain = make_search_config(hosts=hosts, **task) if search else None
     own = {item.name: getattr(plain, item.name) for item in SEARCH_FIELDS} if plain else {}
     words = [f"workflow-rl {'search' if search else 'train'}"]

@@ -21,9 +21,8 @@ from workflow_rl.training.evaluation import workflows_of_policy
 from workflow_rl.training.policy_file import check_edition, load_policy, policy_content
 
 FOLDER = Path(__file__).parent
-SOURCES = {name: FOLDER.parent / "envs" / f"{name}.py" for name in ("memory", "inference")} | {
-    "expert": FOLDER / "expert.py"
-}
+SOURCES = {name: FOLDER.parent / "envs" / f"{name}.py" for name in ("memory", "inference")}
+SOURCES["expert"] = FOLDER / "expert.py"
 EXPORTED = (CHAMPION, EXPERT)  # bundled defenders that can be exported
 COMPILED = "from workflow_rl.engine.compiled import compiled\n"
 UNCOMPILED = """
@@ -63,7 +62,7 @@ def export_agent(
             raise UserError("expert is a reference defender: it takes neither a workflow nor --greedy.")
         reference_policy(EXPERT, defended, rules)  # refuses another network
         about = {"workflow": "", "greedy": True, "edition": rules, "takeover": "0"}
-        files = {"rules.json": json.dumps(about).encode()} | _sources(True, True)
+        files = {"rules.json": json.dumps(about).encode()} | _sources("memory", "inference", "expert")
         files["README.md"] = _readme("", "rule-based", "It is deterministic.", rules, "", defended)
     else:
         path = policy_path(policy, rules, defended, EXPORTED, workflow) if isinstance(policy, str) else policy
@@ -92,7 +91,7 @@ def _policy_files(
     if is_incident(found.takeover):
         acts += f" It was trained for incidents, where red plays {found.takeover} steps before blue takes over."
     files = {"policy.safetensors": tensor_bytes(arrays, meta | own | {"agent": agent})}
-    files |= _sources(found.view.tracks and not own_memory, False)
+    files |= _sources(*["memory", "inference"] * (found.view.tracks and not own_memory))
     files["README.md"] = _readme(
         chosen, f"against {', '.join(dict.fromkeys(found.red_agent.split(',')))}", acts, edition, WEIGHTS, network
     )
@@ -106,10 +105,10 @@ def _bait(network: Network) -> Json:
     return {name: table.tolist() for name, table in bait._asdict().items()} | {"useful": useful}
 
 
-def _sources(memory: bool, expert: bool) -> dict[str, bytes]:
-    """The agent's code: source files of the package without Numba."""
+def _sources(*names: str) -> dict[str, bytes]:
+    """The agent's code: the named source files of the package without Numba."""
     files = {"agent.py": (FOLDER / "exported_agent.py").read_bytes()}
-    for name in ["memory", "inference"] * memory + ["expert"] * expert:
+    for name in names:
         text = SOURCES[name].read_text("utf-8")
         text = text.replace("from workflow_rl.envs.memory import", "from cage2_memory import")
         files[f"cage2_{name}.py"] = text.replace(COMPILED, UNCOMPILED).encode()

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 N_OBSERVED = 52  # of CAGE Challenge 2, in files that do not say it
-WORDS = {"plain": 0, "short-memory": 2, "memory": 4}  # of the packed memory, by view
+WORDS = {"plain": 0, "short-memory": 2, "small-memory": 2, "memory": 4}  # of the packed memory, by view
 UNIT_TYPES = ["defender", "enterprise", "op_server", "op_host", "user"]  # as N_OBSERVED
 _MASK = 2**64 - 1
 _MODULES: dict[str, Any] = {}
@@ -51,6 +51,7 @@ class Agent:
         self.workflow = workflow or wanted.get("workflow", about["workflow"])
         self._leaderboard = about["edition"] == "leaderboard"
         self._words = WORDS[about.get("view", "plain")]
+        self._small = about.get("view") == "small-memory"
         self._remembers = self._expert or self._words > 0
         self._host_decoy = about.get("actions") == "host-decoy"
         network = about.get("network", {})
@@ -111,8 +112,9 @@ class Agent:
         if isinstance(self._memory, Notes):
             return np.concatenate([seen, np.array(self._memory.restored, np.float32)])
         module = _beside("cage2_memory")
+        write = module.write_small if self._small else module.write_bits
         words = np.zeros(self._words, object)  # integers of any size
-        module.write_bits(self._memory, words)
+        write(self._memory, words)
         rest = [int(word) >> bit & 1 for word in words[1:] for bit in range(64)]
         first = [int(words[0]) >> bit & 1 for bit in range(self.n_observed)]
         return np.array((first + rest)[: self.n_inputs], np.float32)

@@ -23,7 +23,7 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.inference import begin, remember
 from workflow_rl.envs.memory import N_WORDS, full_action, view_action, write_bits
-from workflow_rl.envs.views import View, view_actions
+from workflow_rl.envs.views import View
 from workflow_rl.training.collectors import workflows_of
 from workflow_rl.training.rollout import Setup, World
 
@@ -89,6 +89,11 @@ class ExpertTeacher:
         told = orders[:, : orders.shape[1] if self.told else 0].astype(np.int64)
         teach_all(memories, view.keys(memories), self.leaderboard, self.exceptions, told, actions)
         return view_actions(actions) if view.actions == "host-decoy" else actions
+
+
+def view_actions(actions: np.ndarray) -> np.ndarray:
+    """The host-decoy actions (n_envs,) that stand for environment actions of CAGE Challenge 2."""
+    return np.array([view_action(action) for action in actions.tolist()])
 
 
 def expert_teacher(config: TrainConfig, folder: Path | None, note: Callable[[str], None]) -> ExpertTeacher:

@@ -84,7 +84,7 @@ N_DECOY_BITS = int(sum(len(row) for row in _USEFUL))
 OBSERVATION_BITS = 52
 WORD = 64
 N_WORDS, SHORT_WORDS = 4, 2  # words of the whole and of the short memory
-SHORT_BITS = OBSERVATION_BITS + N_HOSTS
+SMALL_BITS = OBSERVATION_BITS + 2 + N_LINES + 1 + 2 * 3
 N_BITS = OBSERVATION_BITS + N_DECOY_BITS + 6 * N_HOSTS + 2 * (N_HOSTS + 1 + LONG_AGO + 1) + N_HOSTS + LONG_AGO + 2
 N_BITS += N_LINES + 1 + STEPS_TOLD + 2 * len(IDLE_TOLD) + 2
 
@@ -301,3 +301,25 @@ def write_bits(m: Memory, words: np.ndarray) -> None:
             at += 1
     put(words, at, m.noisy)
     put(words, at + 1, m.incident)
+
+
+@compiled
+def write_small(m: Memory, words: np.ndarray) -> None:
+    """Writes the small memory: the observation in word 0, and in word 1 the inferred attacker and B_line's next move.
+
+    Unless the attacker is Meander: the line of its program that B_line will execute next, whether it is privileged on
+    its user host, and of the three hosts on its way whether they have all useful decoys, and had one when scanned.
+    """
+    words[:] = 0
+    words[0] = m.observation
+    put(words, WORD, m.foe == B_LINE)
+    put(words, WORD + 1, m.foe == MEANDER)
+    if m.foe != MEANDER and m.user > USER0:
+        at = WORD + 2
+        put(words, at + next_line(m), 1)
+        put(words, at + N_LINES, m.rooted)
+        at += N_LINES + 1
+        for host in (m.user, b_line_target(m.user), ENTERPRISE2):
+            put(words, at, next_decoy(m, host) == SLEEP)
+            put(words, at + 1, m.bait[host] != 0)
+            at += 2

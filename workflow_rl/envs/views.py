@@ -29,7 +29,7 @@ from workflow_rl.engine.network_file import CAGE2, as_network
 from workflow_rl.envs import memory
 from workflow_rl.envs.checks import check_actions, pack_observations
 from workflow_rl.envs.inference import begin, remember
-from workflow_rl.envs.memory import MEMORY_DTYPE, WORD
+from workflow_rl.envs.memory import MEMORY_DTYPE, SMALL_BITS, WORD, write_small
 from workflow_rl.errors import UserError, check_choice
 
 MOST_BESIDE = 52  # bits of an observation that leave room in their word for the number of a workflow
@@ -41,7 +41,8 @@ class View:
 
     Args:
         observation: ``plain``: four bits per host; ``short-memory``: also the hosts that blue restored; ``memory``:
-            everything that blue can remember in CAGE Challenge 2 (memory.py), whose hosts and attackers it knows.
+            everything that blue can remember in CAGE Challenge 2 (memory.py), whose hosts and attackers it knows;
+            ``small-memory``: the few facts of it that help most (write_small).
         actions: ``full``: all actions; ``host-decoy``: one decoy action per host, which places the next useful decoy
             (bait.py).
         network: the network.
@@ -77,26 +78,30 @@ class View:
 
     @property
     def whole(self) -> bool:
-        """Does the policy observe the whole memory, which only CAGE Challenge 2 has?"""
-        return self.observation == "memory"
+        """Is the whole memory kept, which only CAGE Challenge 2 has? The policy observes all or a small part of it."""
+        return self.observation in ("small-memory", "memory")
+
+    @property
+    def small(self) -> bool:
+        """Does the policy observe the small memory?"""
+        return self.observation == "small-memory"
 
     @property
     def restored_at(self) -> int:
-        """Bit of a key where the restored hosts of the short memory begin: after the observation, beyond word 0."""
+        """Bit of a key where a memory begins (the short one: restored hosts): after the observation, beyond word 0."""
         return max(self.observed, WORD)
 
     @property
     def n_bits(self) -> int:
         """Number of bits that the policy observes."""
         short = self.observed + len(as_network(self.network).hosts)
-        return {"plain": self.observed, "short-memory": short, "memory": memory.N_BITS}[self.observation]
+        whole = {"small-memory": SMALL_BITS, "memory": memory.N_BITS}
+        return ({"plain": self.observed, "short-memory": short} | whole)[self.observation]
 
     @property
     def n_words(self) -> int:
         """Number of words into which these bits are packed."""
-        short = self.restored_at + len(as_network(self.network).hosts)
-        bits = {"plain": self.observed, "short-memory": short, "memory": memory.N_WORDS * WORD}[self.observation]
-        return -(-bits // WORD)
+        return -(-(self.restored_at + self.n_bits - self.observed) // WORD)
 
     @cached_property
     def bait(self) -> Bait:
@@ -133,7 +138,7 @@ class View:
         """
         words = np.zeros((len(packed), self.key_words), np.int64)
         if self.whole:
-            write_all(packed, words)
+            write_all(packed, words, self.small)
         elif self.remembers:
             seen = packed["observation"].reshape(len(packed), -1)
             words[:, : seen.shape[1]] = seen
@@ -153,10 +158,13 @@ PLAIN = View()
 
 
 @compiled
-def write_all(memories: np.ndarray, words: np.ndarray) -> None:
-    """Writes the bits of all memories into ``words`` (n_envs, n_words)."""
+def write_all(memories: np.ndarray, words: np.ndarray, small: bool) -> None:
+    """Writes the bits of all memories, or of the small part of each, into ``words`` (n_envs, n_words)."""
     for i in range(len(memories)):
-        memory.write_bits(memories[i], words[i])
+        if small:
+            write_small(memories[i], words[i])
+        else:
+            memory.write_bits(memories[i], words[i])
 
 
 @compiled
@@ -182,11 +190,6 @@ def all_actions(view: View) -> np.ndarray:
     decoy = next((verb for verb in network.blue.host_actions if verb.startswith(DECOY_PREFIX)), "")
     first = network.action_index(decoy, network.host_names[0]) if decoy else 0
     return np.where(view.bait.full < 0, first - 1 - view.bait.full if decoy else 0, view.bait.full)
-
-
-def view_actions(actions: np.ndarray) -> np.ndarray:
-    """The host-decoy actions (n_envs,) that stand for environment actions of CAGE Challenge 2."""
-    return np.array([memory.view_action(action) for action in actions.tolist()])
 
 
 def unlike_cage2(network: Network) -> list[str]:

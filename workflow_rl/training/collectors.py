@@ -76,7 +76,7 @@ class Conduct:
             workflows=rota.numbers, orders=rota.orders, masks=type_masks(network),
             fixed_type=fixed_unit_types(network), place=place_of(view), max_steps=max_steps,
             alignment_lambda=float(self.alignment_lambda if self.workflows else 0.0), potential=self.potential,
-            greedy=self.greedy, whole=view.whole, short=view.remembers and not view.whole,
+            greedy=self.greedy, whole=view.whole, small=view.small, short=view.remembers and not view.whole,
             host_decoy=view.actions == "host-decoy", bait=view.bait, taught=False, guarded=False,
             guard=make_guard(view),
         )  # fmt: skip

@@ -18,7 +18,7 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.state import State, compromised_hosts
 from workflow_rl.engine.step import begin_one, step_one
 from workflow_rl.envs.inference import begin, remember
-from workflow_rl.envs.memory import Memory, write_bits
+from workflow_rl.envs.memory import Memory, write_bits, write_small
 from workflow_rl.training.actor import EMPTY, Actor, Guard, Place, block, evaluate_actor, find, room_for, workflow_of
 from workflow_rl.training.buffer import Batch, Inputs
 from workflow_rl.training.compliance import NO_TYPE, count_fix, due_type, start_episode
@@ -60,7 +60,8 @@ class Setup(NamedTuple):
     alignment_lambda: float
     potential: bool  # the alignment reward is for changes of the rate, not a penalty for violations
     greedy: bool
-    whole: bool  # the input is the whole memory (memory.py), which is updated
+    whole: bool  # the whole memory (memory.py) is updated; the input is all of it,
+    small: bool  # or a small part of it (write_small)
     short: bool  # the input is the observation and the hosts that blue restored
     host_decoy: bool  # actions are those of the host-decoy view
     bait: Bait  # for these
@@ -87,7 +88,9 @@ def write_key(s: State, memory: Memory, setup: Setup, high: int, key: np.ndarray
 
     What blue restored is read from the state, where it is as blue would remember it (likewise the decoys it placed).
     """
-    if setup.whole:
+    if setup.small:
+        write_small(memory, key)
+    elif setup.whole:
         write_bits(memory, key)
     else:
         for i in range(setup.place.n_words):
