@@ -15,6 +15,7 @@ from workflow_rl.config import TrainConfig
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.engine.bait import full_actions
 from workflow_rl.engine.networks.copies import chosen_network
+from workflow_rl.envs.inference import remember
 from workflow_rl.envs.memory import (
     ENTERPRISE0,
     ENTERPRISE1,
@@ -31,7 +32,6 @@ from workflow_rl.envs.memory import (
     USER2,
     forget,
     next_line,
-    remember,
     write_small,
 )
 from workflow_rl.envs.views import View, ViewedEnvs, pack_words, unpack_words
