@@ -10,30 +10,15 @@ import pytest
 
 from workflow_rl.defenders import paired_games as module
 from workflow_rl.defenders.expert import NO_ORDER
-from workflow_rl.defenders.paired_games import (
-    FREE,
-    WEIGHTS,
-    Play,
-    Task,
-    clustered,
-    improve,
-    improved_teacher,
-    play_on,
-)
-from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, task_number, teach, write_key
-from workflow_rl.engine.chance import seed_one
+from workflow_rl.defenders.paired_games import STANDARD, Mix, clustered, improve, improved_teacher
+from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.state import allocate
-from workflow_rl.engine.step import begin_one
-from workflow_rl.engine.tables import compile_tables
-from workflow_rl.envs.inference import begin
 from workflow_rl.envs.memory import (
-    ENTERPRISE2,
+    ENTERPRISE0,
     FIRST_DECOY,
     MEMORY_DTYPE,
     N_BITS,
     N_WORDS,
-    OBSERVATION_BITS,
     RESTORE,
     SLEEP,
     USER4,
@@ -44,7 +29,6 @@ from workflow_rl.errors import UserError
 from workflow_rl.presets import make_config
 from workflow_rl.runs import read_tensors, write_tensors
 from workflow_rl.training.actor import EMPTY, find
-from workflow_rl.training.compliance import type_masks
 from workflow_rl.training.train_task import check_task
 
 FIRST = np.zeros(N_WORDS, np.int64)  # the key of an episode's start
@@ -54,8 +38,8 @@ write_bits(_memory[0], FIRST)
 BLUNDER = make_exceptions(FIRST[None], np.array([RESTORE + USER4]))
 
 
-def small(exceptions: Exceptions, jobs: int, task: Task = FREE) -> tuple[Exceptions, dict[str, float]]:
-    return improve("current", exceptions, 7, jobs, n_games=300, least=0.2, task=task)
+def small(exceptions: Exceptions, jobs: int, games: Mix = STANDARD) -> tuple[Exceptions, dict[str, float]]:
+    return improve("current", exceptions, 7, jobs, n_games=300, least=0.2, mix_of=games)
 
 
 def in_order(exceptions: Exceptions) -> list[tuple[list[int], int]]:
@@ -86,33 +70,24 @@ def test_a_blunder_is_found_and_mended_whatever_the_number_of_threads() -> None:
     assert figures["exceptions"] == len(one.keys)
 
 
-def test_an_order_that_is_told_has_its_own_exceptions_and_other_games_too() -> None:
-    order = (4, 1, 2, 3, 0)
-    key = FIRST.copy()
-    write_key(_memory[0], task_number(order), key)
-    assert key.tolist() != FIRST.tolist()
-    blunder = make_exceptions(key[None], np.array([RESTORE + USER4]))
-    task = Task(order, 50, ("meander",), green=0.3, incidents=0.3)
-    (one, _), (two, _) = small(blunder, 1, task), small(blunder, 2, task)
+def test_with_acting_green_other_situations_come_up_and_threads_do_not_matter() -> None:
+    games = Mix(planned=True, green=0.5)
+    (one, _), (two, _) = small(BLUNDER, 1, games), small(BLUNDER, 2, games)
     assert in_order(one) == in_order(two)
-    assert {row[0] >> OBSERVATION_BITS for row in one.keys.tolist()} == {task_number(order)}
-    (mended,) = [action for row, action in in_order(one) if row == key.tolist()]
-    assert mended != RESTORE + USER4
+    assert in_order(one) != in_order(small(BLUNDER, 1)[0])
 
 
-def test_a_violation_of_the_order_has_its_price() -> None:
-    """Op_Server0 first: whoever takes over B_line's attack and restores Enterprise2 violates that order."""
-    network = load_network()
-    states, memory, key = allocate(1), np.zeros(1, MEMORY_DTYPE), np.zeros(N_WORDS, np.int64)
-    tables, order = compile_tables(network), np.array([2, 1, 4, 3, 0])
-    returns = []
-    for price in (0, 70):
-        seed_one(states[0], 5)
-        begin_one(states[0], tables[0], np.array([30, 30, 0], np.int32))
-        begin(memory[0], states[0]["observation"][0])
-        play = Play(tables, False, NO_EXCEPTIONS, order, 1, price, type_masks(network), WEIGHTS)
-        returns.append(play_on(states[0], memory[0], RESTORE + ENTERPRISE2, play, key))
-    assert returns[0] - returns[1] == 70 * WEIGHTS[0]
+def test_an_exception_does_not_break_the_order_that_the_teacher_is_told() -> None:
+    """Blue sees Enterprise0 and User4 broken into: an exception may not repair one before the other."""
+    memory, key = np.zeros(1, MEMORY_DTYPE), np.zeros(N_WORDS, np.int64)
+    forget(memory[0])
+    memory[0]["step"], memory[0]["observation"] = 3, 1 << (4 * ENTERPRISE0 + 3) | 1 << (4 * USER4 + 3)
+    write_bits(memory[0], key)
+    table = make_exceptions(key[None], np.array([RESTORE + USER4]))
+    users_first, servers_first = np.array([4, 1, 2, 3, 0]), np.array([1, 4, 2, 3, 0])
+    assert teach(memory[0], key, False, table, NO_ORDER) == RESTORE + USER4
+    assert teach(memory[0], key, False, table, users_first) == RESTORE + USER4
+    assert teach(memory[0], key, False, table, servers_first) == RESTORE + ENTERPRISE0
 
 
 def test_pairs_from_one_state_are_one_observation() -> None:
@@ -126,7 +101,10 @@ def test_pairs_from_one_state_are_one_observation() -> None:
 def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[int] = []
 
-    def round_of(_: str, exceptions: Exceptions, seed: int, __: int) -> tuple[Exceptions, dict[str, float]]:
+    def round_of(
+        _: str, exceptions: Exceptions, seed: int, __: int, mix_of: Mix
+    ) -> tuple[Exceptions, dict[str, float]]:
+        assert mix_of == Mix(planned=True, green=2 / 11)
         played.append(seed)
         key = np.full((1, N_WORDS), len(exceptions.keys) + 1)
         new = make_exceptions(np.concatenate([exceptions.keys, key]), np.append(exceptions.actions, 5))
@@ -137,21 +115,29 @@ def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monke
     config = make_config("champion")
     whole = improved_teacher(config, tmp_path, said.append)
     assert len(whole.keys) == config.improve_rounds == len(set(played)) == len(said) / 2
-    assert said[1].startswith("paired games, round 1 of 3: 10 situations, better actions in 1 of them")
-    assert read_tensors(tmp_path / "teacher.safetensors")[1]["rounds"] == 3
-    again = improved_teacher(make_config("champion", improve_rounds=4), tmp_path)  # killed after three
-    assert len(played) == 4
-    assert len(again.keys) == 4
+    assert said[1].startswith("paired games, round 1 of 4: 10 situations, better actions in 1 of them")
+    assert read_tensors(tmp_path / "teacher.safetensors")[1]["rounds"] == 4
+    again = improved_teacher(make_config("champion", improve_rounds=5), tmp_path)  # killed after four
+    assert len(played) == 5
+    assert len(again.keys) == 5
     assert in_order(improved_teacher(config, None)) == in_order(whole)
 
 
 def test_a_teacher_that_is_damaged_or_of_another_task_is_refused(tmp_path: Path) -> None:
     config, path = make_config("champion"), tmp_path / "teacher.safetensors"
     keys, actions = np.ones((2, N_WORDS), np.int64), np.array([1, 2], np.int16)
-    about = {"format": "workflow_rl teacher 1", "edition": "current", "seed": 0, "n_bits": N_BITS, "rounds": 3}
+    about = {"format": "workflow_rl teacher 2", "edition": "current", "seed": 0, "n_bits": N_BITS, "rounds": 4}
+    about |= {"green_agent": config.green_agent, "planned": True}
     write_tensors(path, {"keys": keys, "actions": actions}, about)
     assert len(improved_teacher(config, tmp_path).actions) == 2
-    for wrong in ({"edition": "leaderboard"}, {"seed": 1}, {"n_bits": 240}, {"rounds": "x"}, {"format": ""}):
+    for wrong in (
+        {"edition": "leaderboard"},
+        {"seed": 1},
+        {"n_bits": 240},
+        {"rounds": "x"},
+        {"format": ""},
+        {"planned": False},
+    ):
         write_tensors(path, {"keys": keys, "actions": actions}, about | wrong)
         with pytest.raises(UserError, match="is not the teacher of this run's settings"):
             improved_teacher(config, tmp_path)
@@ -166,8 +152,13 @@ def test_a_teacher_that_is_damaged_or_of_another_task_is_refused(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "values", [{"imitate_updates": 0}, {"workflow": "user,enterprise,op_host,op_server,defender", "greedy": False}]
+    ("values", "words"),
+    [
+        ({"imitate_updates": 0, "plan_games": 0}, "paired games improve a teacher: use --imitate-updates"),
+        ({"imitate_updates": 0, "improve_rounds": 0}, "a plan against B_line is for a policy that imitates it"),
+        ({"green_agent": "sleep,loud"}, "unknown green agent 'loud'"),
+    ],
 )
-def test_paired_games_for_nobody_or_for_a_workflow_are_refused(values: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="paired games improve a teacher without a workflow"):
+def test_a_teacher_for_nobody_is_refused(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
         check_task(make_config("champion", **values), load_network())

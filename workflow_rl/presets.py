@@ -13,6 +13,9 @@ from workflow_rl.errors import UserError
 Values = dict[str, Any]  # settings by name
 ON_CYBORG = {"n_eval_episodes": 100, "checkpoint_updates": 1}  # where a game takes a fifth of a second
 _REMEMBERS: Values = {"view": "memory", "actions": "host-decoy"}
+# Lists of opponents, takeovers and green agents have lengths without a common factor, so that all combinations come up.
+_SOMETIMES_GREEN = ",".join(["sleep"] * 9 + ["active"] * 2)
+_IMITATES: Values = {"minibatch": 1000, "epochs": 1, "lr": 0.002, "anneal": True, "hidden": 128, "greedy": True}
 _ANNEALED: Values = {"lr": 0.005, "entropy": 0.01, "anneal": True}
 PRESETS: dict[str, Values] = {  # AGAINST completes the first three
     "workflow": _ANNEALED,
@@ -32,15 +35,15 @@ PRESETS: dict[str, Values] = {  # AGAINST completes the first three
     "aggressive": {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
     "original": _REMEMBERS | {"epochs": 6, "max_episodes": 500},
     "champion": _REMEMBERS | {
-        "red_agent": ",".join(["bline", "meander"] * 4 + ["sleep"]), "n_envs": 1125, "max_episodes": 250,
-        "improve_rounds": 3, "plan_games": 300_000, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True,
-        "hidden": 128, "greedy": True,
+        "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 1001, "max_episodes": 250,
+        "takeover": ",".join(["0"] * 10 + ["30", "40", "20-60"]), "green_agent": _SOMETIMES_GREEN,
+        "improve_rounds": 4, "plan_games": 300_000, "imitate_updates": 250, **_IMITATES,
     },
     "obedient": _REMEMBERS | {
-        "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 1680,
-        "takeover": ",".join(["0"] * 7 + ["30", "40"] * 2 + ["20-60"] * 2), "max_episodes": 250, "min_episodes": 0,
-        "plan_games": 400_000, "imitate_updates": 250, "lr": 0.001, "epochs": 8, "anneal": True, "hidden": 128,
-        "greedy": True,
+        "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 840,
+        "takeover": ",".join(["0"] * 7 + ["30", "40"] * 2 + ["20-60"] * 2), "green_agent": _SOMETIMES_GREEN,
+        "max_episodes": 250, "min_episodes": 0, "improve_rounds": 4, "plan_games": 300_000, "imitate_updates": 250,
+        **_IMITATES,
     },
 }  # fmt: skip
 # Measured by opponent: generalised advantage estimation is better against B_line and worse against Meander.

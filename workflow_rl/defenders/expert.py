@@ -104,14 +104,22 @@ def advise(m: Memory, leaderboard: bool, order: np.ndarray) -> tuple[int, int]:
     action, rule = choose(m, leaderboard)
     if len(order) == 0:
         return action, rule
-    fixed = (action - ANALYSE) % N_HOSTS
-    if action >= RESTORE or REMOVE <= action < FIRST_DECOY:
-        due = due_host(m, order, TYPES[fixed])
-        return (RESTORE + due, FIRST_THINGS) if due != NOBODY else (action, rule)
+    kept = obey(m, action, order)
+    if kept != action:
+        return kept, FIRST_THINGS
     hit = m.foe == MEANDER and just_seen(m, USER2, SCAN) and holds(m.again, USER2)
-    if rule == WAIT and hit and precedes(order, USER_TYPE, ENTERPRISE_TYPE):
+    if rule == WAIT and hit and np.argmax(order == USER_TYPE) < np.argmax(order == ENTERPRISE_TYPE):
         return ANALYSE + USER2, LOOK_FIRST
     return action, rule
+
+
+@compiled
+def obey(m: Memory, action: int, order: np.ndarray) -> int:
+    """The action, or instead of a fix out of order a Restore of what red seems to hold and comes first."""
+    if action >= RESTORE or REMOVE <= action < FIRST_DECOY:
+        due = due_host(m, order, TYPES[(action - ANALYSE) % N_HOSTS])
+        return RESTORE + due if due != NOBODY else action
+    return action
 
 
 @compiled
@@ -143,15 +151,6 @@ def clean_up(m: Memory, order: np.ndarray) -> tuple[int, int]:
             if TYPES[host] == unit_type and holds(unclean, host):
                 return RESTORE + host, CLEAN_UP
     return SLEEP, WAIT
-
-
-@compiled
-def precedes(order: np.ndarray, one: int, other: int) -> bool:
-    """Does a unit type have a higher priority than another?"""
-    for unit_type in order:
-        if unit_type in (one, other):
-            return bool(unit_type == one)
-    return False
 
 
 @compiled

@@ -6,8 +6,7 @@ state two games are played to the end with common random numbers: one starts wit
 an alternative, and both continue with the teacher. An alternative that is better by two standard errors of the paired
 differences, twice with independent random numbers, becomes an exception. The pairs from one state are one observation
 for the standard error (its clusters are the states). Each step is weighted by the number of the challenge's lengths
-(30, 50, 100) that contain it, so that the objective is the sum of the official cells; a violation of a told order has a
-price.
+(30, 50, 100) that contain it, so that the objective is the sum of the official cells.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from typing import NamedTuple
 import numpy as np
 
 from workflow_rl.config import CHALLENGE_LENGTHS, TrainConfig, check_jobs
-from workflow_rl.defenders.expert import TYPES
-from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, task_number, teach, write_key
-from workflow_rl.engine.bits import lowest, wide, word
+from workflow_rl.defenders.expert import NO_ORDER
+from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, make_exceptions, teach
+from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix, sample, seed_one
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import CAGE2, as_network
-from workflow_rl.engine.state import State, allocate, compromised_hosts
-from workflow_rl.engine.step import begin_one, step_one
+from workflow_rl.engine.state import State, allocate, reset_one
+from workflow_rl.engine.step import step_one
 from workflow_rl.engine.tables import compile_tables
-from workflow_rl.envs.inference import begin, remember
+from workflow_rl.envs.inference import remember
 from workflow_rl.envs.memory import (
     MEMORY_DTYPE,
     N_BITS,
@@ -39,12 +38,13 @@ from workflow_rl.envs.memory import (
     N_WORDS,
     SLEEP,
     Memory,
+    forget,
     full_action,
+    write_bits,
 )
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json, read_tensors, write_tensors
 from workflow_rl.training.actor import EMPTY, find
-from workflow_rl.training.compliance import due_type, type_masks
 
 N_STEPS = max(CHALLENGE_LENGTHS)
 TEACHER = "teacher.safetensors"
@@ -53,20 +53,16 @@ WEIGHTS = (np.arange(N_STEPS)[:, None] < np.array(CHALLENGE_LENGTHS)).sum(axis=1
 KEPT = 128  # true states stored per situation
 GLANCE, LOOK = 16, 512  # pairs after which an action that is not better is dropped, and pairs of a decision
 SURE = 2.0  # standard errors by which an action must be better, twice, with independent random numbers
-TAKEOVERS = (5, 60)  # steps that red has played when blue takes over, in games that are incidents
 
 
-class Task(NamedTuple):
-    """What a round is about."""
+class Mix(NamedTuple):
+    """The games of a round."""
 
-    order: tuple[int, ...] = ()  # the unit types that the teacher is told, highest priority first; empty: no order
-    price: int = 0  # of a violation of the order, in tenths
-    attackers: tuple[str, ...] = ("bline", "meander")
+    planned: bool = False  # against B_line there is a better teacher where green sleeps
     green: float = 0.0  # share of the games in which green acts
-    incidents: float = 0.0  # share of the games in which blue takes over an attack
 
 
-FREE = Task()
+STANDARD = Mix()
 
 
 class Play(NamedTuple):
@@ -75,34 +71,29 @@ class Play(NamedTuple):
     tables: np.ndarray
     leaderboard: bool
     exceptions: Exceptions
-    order: np.ndarray
-    number: int  # of the order, in keys
-    price: int
-    masks: np.ndarray  # hosts of each unit type
     weights: np.ndarray
 
 
 @compiled
 def step_taught(s: State, m: Memory, key: np.ndarray, p: Play) -> None:
     """One step with the teacher's action in the situation ``key``."""
-    action = teach(m, key, p.leaderboard, p.exceptions, p.order)
+    action = teach(m, key, p.leaderboard, p.exceptions, NO_ORDER)
     step_one(s, p.tables[0], action, sample(s))
     remember(m, action, s.observation[0])
 
 
 @compiled
 def count_situations(
-    states: np.ndarray, takeovers: np.ndarray, memory: np.ndarray, p: Play,
-    slots: np.ndarray, keys: np.ndarray, counts: np.ndarray,
+    states: np.ndarray, memory: np.ndarray, p: Play, slots: np.ndarray, keys: np.ndarray, counts: np.ndarray
 ) -> int:  # fmt: skip
     """Plays a game in each environment; writes the keys and counts of the situations and returns their number."""
     m, key, n_rows = memory[0], np.zeros(N_WORDS, np.int64), 0
     for i in range(states.shape[0]):
         s = states[i]
-        begin_one(s, p.tables[0], takeovers[i])
-        begin(m, s.observation[0])
+        reset_one(s, p.tables[0])
+        forget(m)
         for _ in range(N_STEPS):
-            write_key(m, p.number, key)
+            write_bits(m, key)
             slot = find(slots, keys, key)
             if slots[slot] == EMPTY and n_rows < keys.shape[0]:
                 slots[slot] = n_rows
@@ -120,15 +111,12 @@ def play_on(s: State, m: Memory, first: int, p: Play, key: np.ndarray) -> float:
     total: float = 0.0
     action, t = first, p.tables[0]
     while True:
-        weight, held = p.weights[s.step], compromised_hosts(s, t)
-        total += weight * step_one(s, t, action, sample(s))
-        if p.price and s.repaired and TYPES[lowest(s.repaired)] != due_type(p.order, p.masks, held):
-            total -= weight * p.price
+        total += p.weights[s.step] * step_one(s, t, action, sample(s))
         if s.step >= N_STEPS:
             return total
         remember(m, action, s.observation[0])
-        write_key(m, p.number, key)
-        action = teach(m, key, p.leaderboard, p.exceptions, p.order)
+        write_bits(m, key)
+        action = teach(m, key, p.leaderboard, p.exceptions, NO_ORDER)
 
 
 class Question(NamedTuple):
@@ -142,15 +130,15 @@ class Question(NamedTuple):
 
 
 @compiled
-def keep_states(states: np.ndarray, takeovers: np.ndarray, memory: np.ndarray, q: Question, wanted: Exceptions) -> None:
+def keep_states(states: np.ndarray, memory: np.ndarray, q: Question, wanted: Exceptions) -> None:
     """Plays a game in each environment and stores a uniform sample of the true states of the ``wanted`` situations."""
     m, key = memory[0], np.zeros(N_WORDS, np.int64)
     for i in range(states.shape[0]):
         s = states[i]
-        begin_one(s, q.play.tables[0], takeovers[i])
-        begin(m, s.observation[0])
+        reset_one(s, q.play.tables[0])
+        forget(m)
         for step in range(N_STEPS):
-            write_key(m, q.play.number, key)
+            write_bits(m, key)
             row = wanted.slots[find(wanted.slots, wanted.keys, key)]
             if row != EMPTY:
                 place = q.seen[row]
@@ -191,8 +179,8 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
     key, usual, other = np.zeros(N_WORDS, np.int64), np.empty(2 * LOOK), np.empty(2 * LOOK)
     for row in rows:
         m = q.memories[row, 0]
-        write_key(m, q.play.number, key)
-        teachers = teach(m, key, q.play.leaderboard, q.play.exceptions, q.play.order)
+        write_bits(m, key)
+        teachers = teach(m, key, q.play.leaderboard, q.play.exceptions, NO_ORDER)
         play_pairs(q, row, teachers, 0, usual)
         best[row], gain[row] = EMPTY, 0.0
         for choice in range(N_HOST_DECOY):
@@ -212,7 +200,7 @@ def compare(q: Question, rows: np.ndarray, best: np.ndarray, gain: np.ndarray) -
 
 def improve(
     edition: str, exceptions: Exceptions, seed: int, jobs: int = 1, n_games: int = 10_000, least: float = 0.002,
-    task: Task = FREE,
+    mix_of: Mix = STANDARD,
 ) -> tuple[Exceptions, dict[str, float]]:  # fmt: skip
     """Runs one round; returns the old and new exceptions and figures of the round.
 
@@ -223,22 +211,20 @@ def improve(
         jobs: the number of threads, which does not affect the result.
         n_games: the number of games against each attacker.
         least: the minimum number of occurrences of a situation per game.
-        task: the order that the teacher is told, and the games.
+        mix_of: the games.
     """
-    order, network = np.array(task.order, np.int64), as_network(CAGE2)
-    tables, masks = compile_tables(network, edition), type_masks(network)
-    leaderboard, number = edition == "leaderboard", task_number(task.order)
-    play = Play(tables, leaderboard, exceptions, order, number, task.price, masks, WEIGHTS)
+    tables = compile_tables(as_network(CAGE2), edition)
+    play = Play(tables, edition == "leaderboard", exceptions, WEIGHTS)
     capacity = 1 << 19
     slots, keys = np.full(2 * capacity, EMPTY, np.int32), np.empty((capacity, N_WORDS), np.int64)
     counts, memory = np.zeros(capacity, np.int64), np.zeros(1, MEMORY_DTYPE)
-    n_rows = count_situations(*_games(n_games, seed, 0, task), memory, play, slots, keys, counts)
+    n_rows = count_situations(_games(n_games, seed, 0, mix_of), memory, play, slots, keys, counts)
     common = np.flatnonzero(counts[:n_rows] >= max(2.0, least * n_games))
     wanted = make_exceptions(keys[common], np.zeros(len(common)))
     seen, memories = np.zeros(len(common), np.int64), np.zeros((len(common), KEPT), MEMORY_DTYPE)
     kept = allocate(len(common) * KEPT).reshape(len(common), KEPT)
     question = Question(play, seen, kept, memories, seed)
-    keep_states(*_games(n_games, seed, 1, task), memory, question, wanted)
+    keep_states(_games(n_games, seed, 1, mix_of), memory, question, wanted)
     best, gain = np.full(len(common), EMPTY), np.zeros(len(common))
     rows = np.flatnonzero(seen >= KEPT // 4)
     with ThreadPoolExecutor(jobs) as pool:
@@ -251,17 +237,15 @@ def improve(
     return new, figures | {"expected_gain": float((gain * counts[common] / n_games).sum() / 10)}
 
 
-def _games(n_games: int, seed: int, purpose: int, task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Initial states of ``n_games`` games against each attacker, in turn, and their takeovers (as in begin_one)."""
-    attackers = [RED_AGENTS.index(name) for name in task.attackers]
+def _games(n_games: int, seed: int, purpose: int, mix_of: Mix) -> np.ndarray:
+    """Initial states of ``n_games`` games against each attacker, in turn."""
+    attackers = [RED_AGENTS.index(name) for name in ("bline", "meander")]
     states = allocate(n_games * len(attackers))
     states["red"] = np.resize(attackers, len(states))
     states["rng"] = np.random.SeedSequence([seed, purpose]).generate_state(len(states), np.uint64)
-    draws = np.random.default_rng([seed, purpose, 1]).random((2, len(states)))
-    states["green_acts"] = draws[0] < task.green
-    takeovers = np.zeros((len(states), 3), np.int32)
-    takeovers[draws[1] < task.incidents, :2] = TAKEOVERS
-    return states, takeovers
+    noisy = np.random.default_rng([seed, purpose, 1]).random(len(states)) < mix_of.green
+    states["green_acts"] = noisy | (mix_of.planned & (states["red"] == attackers[0]))
+    return states
 
 
 def improved_teacher(
@@ -277,7 +261,8 @@ def improved_teacher(
         note(f"{name}: this takes minutes")
         began = time.perf_counter()
         seed = np.random.SeedSequence([config.seed, PURPOSE, number]).generate_state(1, np.uint64)[0] >> np.uint64(1)
-        exceptions, figures = improve(config.edition, exceptions, int(seed), check_jobs(None))
+        games = Mix(config.plan_games > 0, _share(config.green_agent))
+        exceptions, figures = improve(config.edition, exceptions, int(seed), check_jobs(None), mix_of=games)
         note(
             f"{name}: {figures['situations']:,.0f} situations, better actions in {figures['found']:,.0f} of them, "
             f"{time.perf_counter() - began:.0f} s"
@@ -288,9 +273,21 @@ def improved_teacher(
     return exceptions
 
 
+def _share(green_agents: str) -> float:
+    """The share of a list's green agents that act.
+
+    >>> _share("sleep,active,sleep,sleep")
+    0.25
+    """
+    names = [name.strip() for name in green_agents.split(",")]
+    return names.count("active") / len(names)
+
+
 def _about(config: TrainConfig) -> Json:
     """The description that a teacher's file must have."""
-    return {"format": "workflow_rl teacher 1", "edition": config.edition, "seed": config.seed, "n_bits": N_BITS}
+    games = {"green_agent": config.green_agent, "planned": config.plan_games > 0}
+    own = {"format": "workflow_rl teacher 2", "edition": config.edition, "seed": config.seed, "n_bits": N_BITS}
+    return own | games
 
 
 def load_teacher(path: Path, config: TrainConfig) -> tuple[Exceptions, int]:

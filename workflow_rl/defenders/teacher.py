@@ -1,41 +1,24 @@
 """The teacher that a policy imitates: the expert, except in situations where another action was found to be better.
 
-A *situation* is a key of the memory view (memory.py), everything that a defender can distinguish, with the number of
-the order that the teacher is told. paired_games.py finds the exceptions.
+A *situation* is a key of the memory view (memory.py), everything that a defender can distinguish. paired_games.py finds
+the exceptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.defenders.expert import ENTERPRISE_TYPE, USER_TYPE, advise
-from workflow_rl.engine.bits import wide
+from workflow_rl.defenders.expert import CLEAN_UP, FIRST_THINGS, LOOK_FIRST, advise, obey
+from workflow_rl.engine.bits import wide, word
+from workflow_rl.engine.chance import mix
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.envs.memory import N_WORDS, OBSERVATION_BITS, Memory, write_bits
+from workflow_rl.engine.state import State
+from workflow_rl.envs.memory import N_HOST_DECOY, N_WORDS, Memory, full_action
 from workflow_rl.training.actor import EMPTY, find
 
-ORDERS = [*permutations(range(ENTERPRISE_TYPE, USER_TYPE + 1))]  # of the types that red can take
-
-
-def task_number(order: Sequence[int]) -> int:
-    """The number of an order in keys: 0 for no order, else by the relative order of the types that red can take.
-
-    >>> task_number([]), task_number([1, 2, 3, 4]), task_number([4, 0, 3, 2, 1])
-    (0, 1, 24)
-    """
-    taken = tuple(unit_type for unit_type in order if unit_type >= ENTERPRISE_TYPE)
-    return 1 + ORDERS.index(taken) if taken else 0
-
-
-@compiled
-def write_key(m: Memory, number: int, key: np.ndarray) -> None:
-    """Writes the situation: the memory's bits, and the number of the order above the observation."""
-    write_bits(m, key)
-    key[0] |= number << OBSERVATION_BITS
+SLIPS = 50  # one action in so many
 
 
 class Exceptions(NamedTuple):
@@ -64,11 +47,28 @@ NO_EXCEPTIONS = make_exceptions(np.zeros((0, N_WORDS), np.int64), np.zeros(0, np
 
 
 @compiled
+def slip(s: State, m: Memory, action: int) -> int:
+    """The teacher's action, now and then any other: a policy that imitates it learns how it recovers.
+
+    One slip in fifty actions does not change what is most probable.
+    """
+    luck = mix(s.rng ^ word(SLIPS))
+    if luck % word(SLIPS):
+        return action
+    return wide(full_action(m, wide((luck >> word(32)) % word(N_HOST_DECOY))))
+
+
+@compiled
 def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions, order: np.ndarray) -> int:
-    """The teacher's action (0 .. 144) for a memory, its key, and the order of repair that it is told (may be empty)."""
+    """The teacher's action (0 .. 144) for a memory, its key, and the order of repair that it is told (may be empty).
+
+    Exceptions were found without an order. Where the expert keeps the one that it is told, they do not count.
+    """
+    action, rule = advise(m, leaderboard, order)
     row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
-    action: int = wide(exceptions.actions[row]) if row != EMPTY else wide(advise(m, leaderboard, order)[0])
-    return action
+    if row == EMPTY or (len(order) and rule in (CLEAN_UP, FIRST_THINGS, LOOK_FIRST)):
+        return wide(action)
+    return wide(obey(m, wide(exceptions.actions[row]), order))
 
 
 @compiled

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from workflow_rl.config import TrainConfig, is_incident, parse_takeover
+from workflow_rl.config import TrainConfig, parse_takeover
 from workflow_rl.engine.network import GREEN_AGENTS, Network
 from workflow_rl.envs.checks import parse_red_agents
 from workflow_rl.envs.cyborg_sim import Backend, check_backend
@@ -50,8 +50,8 @@ def check_task(config: TrainConfig, network: Network) -> None:
         )
     if config.plan_games and not (config.view == "memory" and config.imitate_updates):
         raise UserError("a plan against B_line is for a policy that imitates it: use --view memory, --imitate-updates.")
-    if config.improve_rounds and (config.conditioned or not config.imitate_updates):
-        raise UserError("paired games improve a teacher without a workflow: use --imitate-updates and no workflow.")
+    if config.improve_rounds and not config.imitate_updates:
+        raise UserError("paired games improve a teacher: use --imitate-updates.")
     if config.imitate_updates and config.view != "memory" and config.actions != "host-decoy":
         raise UserError(
             "with --view memory a policy imitates the expert, with other views a rule that has one decoy action per "
@@ -61,8 +61,6 @@ def check_task(config: TrainConfig, network: Network) -> None:
         raise UserError("paired games improve the expert, who acts on its memory: use --view memory.")
     if config.imitate_updates and config.guard and config.view == "memory":
         raise UserError("the expert keeps orders in its own way, so the guard would block its actions; use --no-guard.")
-    if config.improve_rounds and is_incident(config.takeover):
-        raise UserError("paired games improve the expert only for the challenge; leave out --takeover.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' is not available on this machine; allowed: auto, cpu.")
 

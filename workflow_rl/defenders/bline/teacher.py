@@ -8,7 +8,7 @@ from workflow_rl.defenders.bline.beliefs import UNEXPANDED, full, sight_of
 from workflow_rl.defenders.bline.graph import EMPTY
 from workflow_rl.defenders.bline.moves import best_move, expand, follow, move_with
 from workflow_rl.defenders.bline.plan import Plan, Starts
-from workflow_rl.defenders.teacher import Exceptions, teach
+from workflow_rl.defenders.teacher import Exceptions, slip, teach
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample
 from workflow_rl.engine.compiled import compiled, compiled_once
@@ -24,7 +24,7 @@ from workflow_rl.training.rollout import Setup, World
 def first_belief(starts: Starts, s: State) -> int:
     """The belief at the start of a game against B_line; EMPTY if there is none for its first observation."""
     found: int = EMPTY
-    if s.red == FIRST_PROGRAM and s.step == 0:
+    if s.red == FIRST_PROGRAM and s.step == 0 and not s.green_acts:
         for k in range(starts.nodes.shape[0]):
             if starts.observations[k] == s.observation[0]:
                 found = wide(starts.nodes[k])
@@ -70,6 +70,7 @@ def play_planned(
                 action = teach(m, key, leaderboard, exceptions, order)
             if node != EMPTY:
                 expand(plan.beliefs, plan.task, node, plan.room)
+            action = slip(s, m, action)
             actions[i, step] = view_action(action) if setup.host_decoy else action
             action = full_action(m, actions[i, step]) if setup.host_decoy else action
             step_one(s, t, action, sample(s))
