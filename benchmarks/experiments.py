@@ -57,6 +57,10 @@ EXPERIMENTS = {
     "networks": Experiment(
         "whether genuine CybORG and the engine agree on generated networks of other sizes", argument="200"
     ),
+    "obedient": Experiment(
+        "what every order costs the champion, beside what could be reached",
+        ("orders", "known", "green", "cyborg", "repeat"),
+    ),
     "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
     "playbooks": Experiment(
         "whether GP-UCB finds better orders than random search where there are thousands",

@@ -112,7 +112,7 @@ def test_a_run_keeps_its_rounds_and_goes_on_after_the_last(tmp_path: Path, monke
 
     monkeypatch.setattr(module, "improve", round_of)
     said: list[str] = []
-    config = make_config("champion")
+    config = make_config("champion", improve_rounds=4)
     whole = improved_teacher(config, tmp_path, said.append)
     assert len(whole.keys) == config.improve_rounds == len(set(played)) == len(said) / 2
     assert said[1].startswith("paired games, round 1 of 4: 10 situations, better actions in 1 of them")

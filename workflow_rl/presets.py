@@ -35,14 +35,14 @@ PRESETS: dict[str, Values] = {  # AGAINST completes the first three
     "aggressive": {"n_envs": 500, "max_episodes": 20, "min_episodes": 3},
     "original": _REMEMBERS | {"epochs": 6, "max_episodes": 500},
     "champion": _REMEMBERS | {
-        "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 1001, "max_episodes": 250,
+        "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 1001, "max_episodes": 200,
         "takeover": ",".join(["0"] * 10 + ["30", "40", "20-60"]), "green_agent": _SOMETIMES_GREEN,
-        "improve_rounds": 4, "plan_games": 300_000, "imitate_updates": 250, **_IMITATES,
+        "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 200, **_IMITATES,
     },
     "obedient": _REMEMBERS | {
         "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 840,
         "takeover": ",".join(["0"] * 7 + ["30", "40"] * 2 + ["20-60"] * 2), "green_agent": _SOMETIMES_GREEN,
-        "max_episodes": 250, "min_episodes": 0, "improve_rounds": 4, "plan_games": 300_000, "imitate_updates": 250,
+        "max_episodes": 200, "min_episodes": 0, "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 200,
         **_IMITATES,
     },
 }  # fmt: skip
