@@ -26,6 +26,7 @@ from workflow_rl.envs.views import View, ViewedEnvs
 from workflow_rl.training.policy_file import load_policy
 
 EDITIONS = ("current", "leaderboard")
+ORDER = "user,enterprise,op_host,op_server,defender"
 
 
 def stored(name: str) -> Any:
@@ -120,7 +121,10 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["evaluate", "champion", "--workflow", "user,enterprise,op_host,op_server,defender"], "follows no workflow"),
+        (["evaluate", "champion", "--workflow", ORDER, "--edition", "leaderboard"], "only in the current edition"),
+        (["evaluate", "champion", "--workflow", "user,enterprise"], "workflow"),
+        (["evaluate", "champion", "--green-agent", "loud"], "unknown green agent 'loud'"),
+        (["evaluate", "champion", "--protocol", "challenge", "--green-agent", "active"], "green sleeps"),
         (["evaluate", "champion", "--edition", "latest"], "unknown edition 'latest'"),
         (["evaluate", "expert", "--greedy"], "it takes neither a workflow nor --greedy"),
         (["export", "expert", "new", "--greedy"], "it takes neither a workflow nor --greedy"),
@@ -130,11 +134,11 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
         (["search", "--preset", "champion"], "does not train a single workflow"),
         (
             ["train", "--preset", "champion", "--view", "plain"],
-            "paired games improve the expert, who acts on its memory: use --view memory.",
+            "a plan against B_line is for a policy that imitates it: use --view memory",
         ),
-        (["train", "--preset", "champion", "--n-envs", "8"], "n_envs 8 is too small for 9 red agents"),
+        (["train", "--preset", "champion", "--n-envs", "8"], "n_envs 8 is too small for 13 takeovers"),
         (["export", "random", "new"], "random cannot be exported; allowed: champion, expert, or the path"),
-        (["train", "--workflow", "user,enterprise,op_host,op_server,defender", "--greedy"], "--greedy is for policies"),
+        (["train", "--workflow", ORDER, "--greedy"], "--greedy is for policies"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""Plans against B_line: beliefs are exact, the best play for what blue can know keeps orders, a policy can imitate it."""
+"""Plans against B_line: beliefs are exact, and the best play for what blue can know keeps the order it was made for."""
 
 from __future__ import annotations
 
