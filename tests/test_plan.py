@@ -7,12 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from workflow_rl.defenders.bline.beliefs import N_SIGHTS, Beliefs, Task, make_task, sight_of
+from workflow_rl.defenders.bline.beliefs import N_SIGHTS, Beliefs, Task, sight_of
 from workflow_rl.defenders.bline.graph import EMPTY
 from workflow_rl.defenders.bline.moves import expand, follow, move_with
-from workflow_rl.defenders.bline.plan import LENGTH, Plan, least_regret, make_plan
+from workflow_rl.defenders.bline.orders import World, all_games
+from workflow_rl.defenders.bline.plan import LENGTH, Plan, least_regret, make_plan, make_task
 from workflow_rl.defenders.bline.teacher import first_belief, next_belief, planned_action
-from workflow_rl.defenders.bline.values import World, all_games, steady_values
+from workflow_rl.defenders.bline.values import steady_values
 from workflow_rl.defenders.imitation import ExpertTeacher, plan_tasks
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS
 from workflow_rl.engine.chance import sample, seed_one

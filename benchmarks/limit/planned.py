@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from workflow_rl.defenders.bline.beliefs import make_task
 from workflow_rl.defenders.bline.graph import EMPTY
 from workflow_rl.defenders.bline.moves import expand
-from workflow_rl.defenders.bline.plan import LENGTH, Plan, least_regret, make_plan
+from workflow_rl.defenders.bline.orders import World, all_games
+from workflow_rl.defenders.bline.plan import LENGTH, Plan, least_regret, make_plan, make_task
 from workflow_rl.defenders.bline.teacher import first_belief, next_belief, planned_action
-from workflow_rl.defenders.bline.values import World, all_games
 from workflow_rl.defenders.teacher import NO_EXCEPTIONS, Exceptions, teach
 from workflow_rl.engine.bits import wide
 from workflow_rl.engine.chance import sample, seed_one

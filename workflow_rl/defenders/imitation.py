@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from workflow_rl.config import TrainConfig, check_jobs, parse_takeover
-from workflow_rl.defenders.bline.beliefs import make_task
-from workflow_rl.defenders.bline.orders import orders_of
-from workflow_rl.defenders.bline.plan import Plan, make_plan
+from workflow_rl.defenders.bline.orders import all_games, orders_of
+from workflow_rl.defenders.bline.plan import Plan, make_plan, make_task
 from workflow_rl.defenders.bline.teacher import play_planned
-from workflow_rl.defenders.bline.values import all_games
 from workflow_rl.defenders.paired_games import improved_teacher
 from workflow_rl.defenders.teacher import Exceptions, teach, teach_all
 from workflow_rl.engine.chance import sample

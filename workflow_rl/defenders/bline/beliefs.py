@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workflow_rl.defenders.bline.graph import EMPTY, chance_of_exploit, options_of, slot_of
+from workflow_rl.defenders.bline.orders import World
 from workflow_rl.defenders.bline.states import coming_line, encode
-from workflow_rl.defenders.bline.values import World, steady_values
 from workflow_rl.engine.bits import count, has, lowest, wide, word
 from workflow_rl.engine.chance import ABSENT, Chance, mix
 from workflow_rl.engine.compiled import compiled, compiled_once
@@ -87,14 +87,6 @@ class Room(NamedTuple):
     members: np.ndarray  # (MOST,) int64
     chances: np.ndarray  # (MOST,) float64
     actions: np.ndarray  # (MOST_ACTIONS,) int64
-
-
-def make_task(world: World, order: np.ndarray, price: float, discount: float) -> Task:
-    """The task to keep an order (unit types as numbers; empty: none) where a violation costs ``price`` points."""
-    value, after = steady_values(world, order)
-    row = world.tables[0]
-    spoils = world.reduction.spoiled & ~(1 << int(row["foothold"]))
-    return Task(world, value, after, np.asarray(order, np.int64), 10.0 * price, int(spoils), discount)
 
 
 def make_room() -> Room:

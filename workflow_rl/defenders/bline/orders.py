@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.defenders.bline.graph import MOVES, STATES, Graph
-from workflow_rl.defenders.bline.states import Reduction, decode
+from workflow_rl.defenders.bline.graph import MOVES, STATES, Graph, build
+from workflow_rl.defenders.bline.states import Reduction, decode, reduction
 from workflow_rl.engine.bits import has
 from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.state import allocate, compromised_hosts
+from workflow_rl.engine.tables import compile_tables
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 
@@ -59,6 +60,26 @@ def find_repairs(g: Graph, tables: np.ndarray, r: Reduction, network: Network) -
     found = Repairs(np.zeros(n, np.uint8), np.full(moves, NO_TYPE, np.int8))
     _find(g, tables, r, type_masks(network), allocate(2), found)
     return found
+
+
+class World(NamedTuple):
+    """All games against B_line under the rules of one edition."""
+
+    tables: np.ndarray
+    reduction: Reduction
+    graph: Graph
+    repairs: Repairs
+    masks: np.ndarray  # hosts of each unit type
+    leaderboard: bool
+
+
+def all_games(network: Network, edition: str, horizon: int) -> World:
+    """The graph of all games of up to ``horizon`` steps, which takes seconds to build."""
+    tables = compile_tables(network, edition)
+    reduced = reduction(tables, network)
+    graph = build(tables, reduced, horizon)
+    repairs = find_repairs(graph, tables, reduced, network)
+    return World(tables, reduced, graph, repairs, type_masks(network), edition == "leaderboard")
 
 
 def free(g: Graph) -> Repairs:

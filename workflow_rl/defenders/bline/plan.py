@@ -27,6 +27,8 @@ from workflow_rl.defenders.bline.beliefs import (
     strip,
 )
 from workflow_rl.defenders.bline.moves import best_move, expand, move_with
+from workflow_rl.defenders.bline.orders import World
+from workflow_rl.defenders.bline.values import steady_values
 from workflow_rl.defenders.expert import advice
 from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix
@@ -58,6 +60,14 @@ class Plan(NamedTuple):
     starts: Starts
     roots: np.ndarray  # (n,) int64: the beliefs in which blue knows its opponent for the first time
     chances: np.ndarray  # (n,)
+
+
+def make_task(world: World, order: np.ndarray, price: float, discount: float) -> Task:
+    """The task to keep an order (unit types as numbers; empty: none) where a violation costs ``price`` points."""
+    value, after = steady_values(world, order)
+    row = world.tables[0]
+    spoils = world.reduction.spoiled & ~(1 << int(row["foothold"]))
+    return Task(world, value, after, np.asarray(order, np.int64), 10.0 * price, int(spoils), discount)
 
 
 @compiled

@@ -7,17 +7,12 @@ on the number of steps to go.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from workflow_rl.defenders.bline.graph import EMPTY, STATES, Graph, build
-from workflow_rl.defenders.bline.orders import Repairs, due_by_held, find_repairs
-from workflow_rl.defenders.bline.states import Reduction, reduction
+from workflow_rl.defenders.bline.graph import EMPTY, STATES, Graph
+from workflow_rl.defenders.bline.orders import Repairs, World, due_by_held
 from workflow_rl.engine.compiled import compiled
-from workflow_rl.engine.network import Network
-from workflow_rl.engine.tables import compile_tables
-from workflow_rl.training.compliance import NO_TYPE, type_masks
+from workflow_rl.training.compliance import NO_TYPE
 
 TIE = 1e-9  # tenths by which an action must be better than one that comes before it
 PASSES = 60  # backwards, until regrets no longer change
@@ -47,26 +42,6 @@ def go_back(
                 if allowed and this > best + TIE:
                     best, chosen = this, k
             value[x], choice[x] = best, chosen
-
-
-class World(NamedTuple):
-    """All games against B_line under the rules of one edition."""
-
-    tables: np.ndarray
-    reduction: Reduction
-    graph: Graph
-    repairs: Repairs
-    masks: np.ndarray  # hosts of each unit type
-    leaderboard: bool
-
-
-def all_games(network: Network, edition: str, horizon: int) -> World:
-    """The graph of all games of up to ``horizon`` steps, which takes seconds to build."""
-    tables = compile_tables(network, edition)
-    reduced = reduction(tables, network)
-    graph = build(tables, reduced, horizon)
-    repairs = find_repairs(graph, tables, reduced, network)
-    return World(tables, reduced, graph, repairs, type_masks(network), edition == "leaderboard")
 
 
 def steady_values(world: World, order: np.ndarray, passes: int = PASSES) -> tuple[np.ndarray, np.ndarray]:
