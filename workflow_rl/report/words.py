@@ -60,7 +60,7 @@ GLOSSARY: dict[str, str] = {  # a word is explained before another explanation u
     "kernel weight": "How strongly the model lets the returns of two workflows differ because they disagree on a pair "
     "of unit types. Near zero: the pair hardly matters.",
     "finalist": "A workflow that is trained to the end after the search. Finalists decide the verdict.",
-    "champion": "The trained defender that is bundled with the program. It follows the workflow that it is told, or none.",
+    "champion": "The trained defender that is bundled with the program. It keeps the workflow it is told, if any.",
     "expert": "The defender by hand-written rules from which the champion was derived.",
     "limit": "The most that a defender could reach if it saw the true state and red's plans, but not future chance.",
     "run": "One search or training in its own directory, which is all that is needed to resume, repeat or report it.",
