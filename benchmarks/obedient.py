@@ -1,6 +1,6 @@
 """The obedient champion: what every order costs at its level, beside the free champion and two limits.
 
-python -m benchmarks obedient orders   # all 120 orders, both attackers, the challenge and incidents, 10,000 games each
+python -m benchmarks obedient orders   # all 120 orders, both attackers, the challenge and incidents, thousands of games each
 python -m benchmarks obedient known    # against B_line: the best play for what blue can know, a bound for any play
 python -m benchmarks obedient green    # both champions with an acting green agent and without
 python -m benchmarks obedient cyborg   # three orders on csle-cyborg and on the engine
@@ -38,7 +38,7 @@ from workflow_rl.training.trainer import train_workflow
 from workflow_rl.training.workflow import all_workflows
 
 EDITION, LENGTH = "current", 100
-GAMES, CYBORG_GAMES, TRIES = 10_000, 300, 1_000_000
+GAMES, INCIDENT_GAMES, CYBORG_GAMES, TRIES = 10_000, 4_000, 300, 600_000
 SEED = 20_261_118  # no choice is based on this seed
 TAKEOVERS = {"bline": ("0", "30"), "meander": ("0", "40")}
 ON_CYBORG = (
@@ -55,7 +55,7 @@ def _returns(order: str, red: str, takeover: str) -> tuple[np.ndarray, Any]:
     policy = load_policy(policy_path(CHAMPION, EDITION, network, workflow=order), network)
     workflows = workflows_of_policy(policy, order)
     games = Games(network, red, EDITION, LENGTH, takeover)
-    fresh = FreshGames(games, GAMES, Stream(SEED, (21,)), greedy=True)
+    fresh = FreshGames(games, GAMES if takeover == "0" else INCIDENT_GAMES, Stream(SEED, (21,)), greedy=True)
     found = evaluate_policy(learner_of(policy, workflows), workflows, fresh)
     return found.episode_returns, found.obedience
 
@@ -79,7 +79,8 @@ def _rows(task: tuple[str, str], orders: list[str]) -> list[dict[str, Any]]:
 def orders() -> dict[str, Any]:
     """Every order against both attackers, in the challenge and in incidents."""
     names = [str(workflow) for workflow in all_workflows(load_network())]
-    found: dict[str, Any] = {"games": GAMES, "seed": SEED, "edition": EDITION, "cells": {}}
+    games = {"games": GAMES, "incident_games": INCIDENT_GAMES}
+    found: dict[str, Any] = games | {"seed": SEED, "edition": EDITION, "cells": {}}
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         for red, takeovers in TAKEOVERS.items():
             for takeover in takeovers:

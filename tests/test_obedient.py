@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,17 @@ import pytest
 from tests.conftest import ROOT
 from tests.helpers import agent_in, run_json
 from workflow_rl.defenders.export import export_agent
+from workflow_rl.defenders.imitation import expert_teacher
 from workflow_rl.defenders.names import DATA, blue_named
 from workflow_rl.engine.network_file import load_network
+from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.views import View, ViewedEnvs
+from workflow_rl.presets import make_config
+from workflow_rl.runs import Run
+from workflow_rl.training.events import UpdateEvent
 from workflow_rl.training.policy_file import load_policy
+from workflow_rl.training.trainer import train_workflow
 
 ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"
 USER_FIRST = "user,enterprise,op_server,op_host,defender"
@@ -82,3 +89,25 @@ def test_watching_it_shows_the_order_that_it_was_told() -> None:
     story = run_json("watch", "champion", "--workflow", USER_FIRST, "--takeover", "30", "--episode", "1")
     assert story["workflow"] == USER_FIRST
     assert len(story["frames"]) == 100
+
+
+@pytest.mark.long
+def test_a_training_that_was_killed_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    config = make_config(
+        "obedient", n_envs=120, hidden=16, plan_games=50, improve_rounds=0, imitate_updates=4, max_episodes=4,
+        takeover="0,30,0", n_eval_episodes=3, checkpoint_updates=1, red_agent="bline,meander",
+    )  # fmt: skip
+
+    def die(event: UpdateEvent) -> None:
+        if event.update == 3:
+            raise KeyboardInterrupt
+
+    with closing(Run.create(tmp_path / "whole", config, copy_of(load_network()))) as run:
+        train_workflow(config, run, teacher=expert_teacher)
+    killed = Run.create(tmp_path / "killed", config, copy_of(load_network()))
+    with closing(killed), pytest.raises(KeyboardInterrupt):
+        train_workflow(config, killed, say=die, teacher=expert_teacher)
+    with closing(Run.open(tmp_path / "killed")) as run:
+        train_workflow(config, run, teacher=expert_teacher)
+    one, two = (load_policy(tmp_path / name).net.parameters() for name in ("whole", "killed"))
+    assert all(bool((a == b).all()) for a, b in zip(one, two, strict=True))
