@@ -1,6 +1,6 @@
 """The obedient champion: what every order costs at its level, beside the free champion and two limits.
 
-python -m benchmarks obedient orders   # all 120 orders, both attackers, the challenge and incidents, thousands of games each
+python -m benchmarks obedient orders   # all 120 orders, both attackers, the challenge and incidents
 python -m benchmarks obedient known    # against B_line: the best play for what blue can know, a bound for any play
 python -m benchmarks obedient green    # both champions with an acting green agent and without
 python -m benchmarks obedient cyborg   # three orders on csle-cyborg and on the engine
