@@ -99,7 +99,7 @@ def test_the_teacher_leaves_the_games_as_they_were() -> None:
         collector.game.states, collector.game.tables, collector.game.takeovers, collector.generators,
         collector.memories, collector.episodes,
     )  # fmt: skip
-    RuleTeacher(network).plan(world, collector.setup, actions)
+    RuleTeacher(network).plan(world, collector.setup, actions, actions.copy())
     assert np.array_equal(before, collector.game.states)
     assert actions.any()
 

@@ -69,17 +69,18 @@ class ExpertTeacher:
     def __init__(self, edition: str, exceptions: Exceptions, told: bool, plans: Tasks) -> None:
         self.leaderboard, self.exceptions, self.told, self.plans = edition == "leaderboard", exceptions, told, plans
 
-    def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
-        """Writes its actions (n_envs, n_steps) for the next batch, which it plays on copies of the states."""
+    def plan(self, world: World, setup: Setup, actions: np.ndarray, lessons: np.ndarray) -> None:
+        """Writes what it plays (n_envs, n_steps) in the next batch, on copies of the states, and what it teaches."""
         copies = world._replace(states=world.states.copy(), memories=world.memories.copy())
         setup = setup._replace(orders=setup.orders.astype(np.int64))
         n_told = setup.orders.shape[1] if self.told else 0
         if not self.plans:
             play_ahead(copies, setup, self.leaderboard, n_told, self.exceptions, actions)
+            lessons[:] = actions
         orders = setup.orders[setup.workflows[:, 0]].tolist()
         for order, plan in self.plans.items():
             rows = [i for i, whole in enumerate(orders) if tuple(kind for kind in whole if kind in order) == order]
-            play_planned(plan, copies, setup, np.array(rows, np.int64), n_told, self.exceptions, actions)
+            play_planned(plan, copies, setup, np.array(rows, np.int64), n_told, self.exceptions, actions, lessons)
 
     def actions(self, memories: np.ndarray, view: View, orders: np.ndarray) -> np.ndarray:
         """Its actions (n,) for memories (n,) and orders (n, n_types), in the numbering of the view, without plans."""

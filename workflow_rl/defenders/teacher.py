@@ -48,10 +48,7 @@ NO_EXCEPTIONS = make_exceptions(np.zeros((0, N_WORDS), np.int64), np.zeros(0, np
 
 @compiled
 def slip(s: State, m: Memory, action: int) -> int:
-    """The teacher's action, now and then any other: a policy that imitates it learns how it recovers.
-
-    One slip in fifty actions does not change what is most probable.
-    """
+    """What the teacher plays: its action, now and then any other, so that a policy learns how it recovers."""
     luck = mix(s.rng ^ word(SLIPS))
     if luck % word(SLIPS):
         return action

@@ -38,6 +38,7 @@ class Batch(NamedTuple):
     rewards: np.ndarray  # float32: environment rewards
     alignment: np.ndarray  # float32
     ended: np.ndarray  # bool: the episode ended with this step
+    lessons: np.ndarray  # int16: the teacher's action, which it need not have played; unused without a teacher
 
 
 class Sums(NamedTuple):
@@ -116,7 +117,7 @@ class ParallelTrajectoryBuffer:
             best=np.empty(capacity if distinct else 0, np.int16),
             taught=np.zeros(capacity, np.int16),
         )
-        dtypes = (np.int32, np.int16, np.float32, np.float32, bool)
+        dtypes = (np.int32, np.int16, np.float32, np.float32, bool, np.int16)
         self.batch = Batch(*(np.empty(shape, dtype) for dtype in dtypes))
         self.finished = np.zeros(n_envs * (n_steps // max_steps + 1), EPISODE_DTYPE)
         self.final_room = np.zeros((len(self.finished), n_words), np.int64)

@@ -122,8 +122,8 @@ class Learner(Protocol):
 class Teacher(Protocol):
     """A defender that plays while a policy imitates it; actions are in the numbering of the view."""
 
-    def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
-        """Writes its actions (n_envs, n_steps) for the next batch."""
+    def plan(self, world: World, setup: Setup, actions: np.ndarray, lessons: np.ndarray) -> None:
+        """Writes what it plays in the next batch, (n_envs, n_steps), and what is to be learned from it."""
         ...
 
     def actions(self, memories: np.ndarray, view: View, orders: np.ndarray, /) -> np.ndarray:
@@ -169,7 +169,7 @@ class Collector:
             guarded=ppo.net.guard is not None,
         )  # fmt: skip
         if teacher is not None:
-            teacher.plan(world, setup, buffer.batch.actions)
+            teacher.plan(world, setup, buffer.batch.actions, buffer.batch.lessons)
         found = Found(buffer.inputs, buffer.batch, buffer.finished, buffer.final_room, self.violations)
         actor = ppo.net.compiled_actor(ppo.codes, self.view)
         buffer.n_rows, buffer.n_finished = rollout(world, actor, setup, found)

@@ -159,7 +159,7 @@ def rollout(world: World, actor: Actor, setup: Setup, found: Found) -> tuple[int
             chosen = wide(inputs.best[row]) if setup.greedy else choose(inputs.cumulative[row], u)
             if setup.taught:
                 chosen = wide(batch.actions[i, step])
-                inputs.taught[row] = chosen
+                inputs.taught[row] = batch.lessons[i, step]
             action = full_action(setup.bait, s.decoys, chosen) if setup.host_decoy else chosen
             due = due_type(order, setup.masks, compromised_hosts(s, t))
             fixed = wide(setup.fixed_type[action])

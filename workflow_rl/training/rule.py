@@ -96,9 +96,10 @@ class RuleTeacher:
     def __init__(self, network: Network) -> None:
         self.rule = make_rule(network)
 
-    def plan(self, world: World, setup: Setup, actions: np.ndarray) -> None:
+    def plan(self, world: World, setup: Setup, actions: np.ndarray, lessons: np.ndarray) -> None:
         """Writes its actions (n_envs, n_steps) for the next batch, which it plays on copies of the states."""
         play_rule(world._replace(states=world.states.copy()), setup, self.rule, actions)
+        lessons[:] = actions
 
     def actions(self, memories: np.ndarray, _view: View, orders: np.ndarray) -> np.ndarray:
         """Its actions (n,) for memories (n,) and orders (n, n_types)."""

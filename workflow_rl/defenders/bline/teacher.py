@@ -51,9 +51,10 @@ def next_belief(plan: Plan, node: int, action: int, observation: int) -> int:
 
 @compiled
 def play_planned(
-    plan: Plan, world: World, setup: Setup, rows: np.ndarray, n_told: int, exceptions: Exceptions, actions: np.ndarray
-) -> None:
-    """Plays a batch in the environments ``rows`` by the plan and writes its actions (n_envs, n_steps).
+    plan: Plan, world: World, setup: Setup, rows: np.ndarray, n_told: int, exceptions: Exceptions,
+    actions: np.ndarray, lessons: np.ndarray,
+) -> None:  # fmt: skip
+    """Plays a batch in the environments ``rows`` and writes what is played and what is to be learned.
 
     Against other attackers, and before the memory knows that it is B_line, the expert plays, who is told the first
     ``n_told`` types of the orders, and its exceptions.
@@ -70,9 +71,10 @@ def play_planned(
                 action = teach(m, key, leaderboard, exceptions, order)
             if node != EMPTY:
                 expand(plan.beliefs, plan.task, node, plan.room)
-            action = slip(s, m, action)
-            actions[i, step] = view_action(action) if setup.host_decoy else action
-            action = full_action(m, actions[i, step]) if setup.host_decoy else action
+            played = slip(s, m, action)
+            lessons[i, step] = view_action(action) if setup.host_decoy else action
+            actions[i, step] = view_action(played) if setup.host_decoy else played
+            action = full_action(m, actions[i, step]) if setup.host_decoy else played
             step_one(s, t, action, sample(s))
             node = next_belief(plan, node, action, s.observation[0]) if node != EMPTY else EMPTY
             remember(m, action, s.observation[0])
