@@ -9,6 +9,7 @@ the game, so both attackers are among the first particles, and the games ahead h
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,7 @@ from workflow_rl.envs.memory import (
 )
 
 LENGTH = 100  # steps of a game
+PURPOSE, JURY = 41, 2000  # of the luck by which games are judged afterwards, and particles
 PASSES, LAST_PASSES = 8, 200  # over the particles: to find as many as there were, and to find one at all
 CLEARLY_WORSE = 1.0  # standard errors by which an action must be behind to be dropped even from the better half
 NOTE_DTYPE = np.dtype(
@@ -80,6 +82,14 @@ class Hosts(NamedTuple):
     traced: int  # red has a session that Remove ends
     malware: int  # red left a file
     unscanned: int  # red may still scan it
+
+
+@compiled
+def begin_particles(kept: np.ndarray, t: Tables) -> None:
+    """The start of a game against either attacker."""
+    for i in range(len(kept)):
+        kept[i].red = MEANDER if i % 2 else FIRST_PROGRAM
+        reset_one(kept[i], t)
 
 
 @compiled
@@ -145,10 +155,10 @@ def candidates(m: Memory, usual: int, kept: np.ndarray, leaderboard: bool, actio
 
 
 @compiled_once
-def play_on(s: State, m: Memory, first: int, p: Planner) -> float:
-    """Return, in tenths, of action ``first`` and then the expert's, up to the horizon; changes state and memory."""
+def play_on(s: State, m: Memory, first: int, steps: int, p: Planner) -> float:
+    """Return, in tenths, of action ``first`` and then the expert's in ``steps`` steps; changes state and memory."""
     total, weight, action = 0.0, 1.0, wide(first)
-    for _ in range(p.look.horizon):
+    for _ in range(steps):
         total += weight * step_one(s, p.tables[0], action, sample(s))
         weight *= p.look.discount
         remember(m, action, s.observation[0])
@@ -172,7 +182,7 @@ def try_out(kept: np.ndarray, m: Memory, action: int, number: int, luck: int, p:
     d.s[0] = kept[number % len(kept)]
     d.m[0] = m
     seed_one(d.s[0], luck + word(number))
-    return float(play_on(d.s[0], d.m[0], action, p))
+    return float(play_on(d.s[0], d.m[0], action, p.look.horizon, p))
 
 
 @compiled
@@ -233,10 +243,7 @@ def play(s: State, m: Memory, p: Planner, both: np.ndarray, d: Desk, seed: int, 
     kept, found = both[0], both[1]
     reset_one(s, t)
     begin(m, s.observation[0])
-    for i in range(fitting):
-        kept[i] = s
-        kept[i].red = MEANDER if i % 2 else FIRST_PROGRAM
-        reset_one(kept[i], t)
+    begin_particles(kept, t)
     for step in range(LENGTH):
         usual, rule = advise(m, p.leaderboard, NO_ORDER)
         action, gain, luck = wide(usual), 0.0, mix(word(seed) + word(2 * step))
@@ -257,6 +264,33 @@ def play(s: State, m: Memory, p: Planner, both: np.ndarray, d: Desk, seed: int, 
     return total / 10
 
 
+@compiled_once
+def advantages(
+    notes: np.ndarray, p: Planner, both: np.ndarray, pairs: int, seed: int, d: Desk, gains: np.ndarray
+) -> bool:
+    """Writes by how many points each action of a game is better than the expert's, if the expert goes on after it.
+
+    Both are played to the end of the game, in ``pairs`` games with the same luck. Particles and luck are others than
+    those of the decisions. The mean over games of their sum over a game is what the planner gains over the expert; it
+    varies far less than the difference of two games. Returns whether there always was a particle that fits.
+    """
+    t, kept, found = p.tables[0], both[0], both[1]
+    begin_particles(kept, t)
+    for step in range(LENGTH):
+        note, luck, gains[step] = notes[step], mix(word(seed) + word(2 * step)), 0.0
+        for number in range(pairs if note.action != note.usual else 0):
+            for action, sign in ((note.action, 1), (note.usual, -1)):
+                d.s[0], d.m[0] = kept[number % len(kept)], note.memory
+                seed_one(d.s[0], luck + word(number))
+                gains[step] += sign * play_on(d.s[0], d.m[0], action, LENGTH - step, p) / (10 * pairs)
+        if step + 1 < LENGTH:
+            luck = mix(word(seed) + word(2 * step + 1))
+            if not follow(kept, found, t, note.action, notes[step + 1].memory.observation, luck):
+                return False
+            kept, found = found, kept
+    return True
+
+
 def make_planner(edition: str, look: Look) -> Planner:
     """A planner for one edition of CAGE-2."""
     return Planner(compile_tables(load_network(), edition), edition == "leaderboard", look)
@@ -273,6 +307,7 @@ class Played(NamedTuple):
 
     returns: np.ndarray  # (games,)
     notes: np.ndarray  # (games, LENGTH) of NOTE_DTYPE
+    seconds: float  # of processor time
     last: np.ndarray  # (particles,): those after the last step of the last game
     state: Any  # the true state then
 
@@ -283,7 +318,18 @@ def play_games(planner: Planner, red: int, games: int, seed: int) -> Played:
     both = allocate(2 * planner.look.particles).reshape(2, planner.look.particles)
     returns, notes = np.empty(games), np.zeros((games, LENGTH), NOTE_DTYPE)
     lucks = np.random.SeedSequence([seed, red]).generate_state(2 * games, np.uint64).reshape(2, games)
+    began = time.process_time()
     for i in range(games):
         states["rng"], states["red"] = lucks[0, i], red
         returns[i] = play(states[0], memory[0], planner, both, desk, lucks[1, i], notes[i])
-    return Played(returns, notes, both[0], states[0])
+    return Played(returns, notes, time.process_time() - began, both[0], states[0])
+
+
+def gains_of(planner: Planner, notes: np.ndarray, pairs: int, seed: int) -> np.ndarray:
+    """The advantages (games, LENGTH) of the actions in ``notes``, in points; a game that could not be judged is nan."""
+    whole = planner._replace(look=planner.look._replace(discount=1.0))
+    gains, both, desk = np.zeros(notes.shape), allocate(2 * JURY).reshape(2, JURY), make_desk()
+    for i, luck in enumerate(np.random.SeedSequence([seed, PURPOSE]).generate_state(len(notes), np.uint64)):
+        if not advantages(notes[i], whole, both, pairs, luck, desk, gains[i]):
+            gains[i] = np.nan
+    return gains
