@@ -58,6 +58,7 @@ EXPERIMENTS = {
         "whether genuine CybORG and the engine agree on generated networks of other sizes", argument="200"
     ),
     "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
+    "planner": Experiment("what looking ahead is worth when blue decides, by milliseconds per step"),
     "playbooks": Experiment(
         "whether GP-UCB finds better orders than random search where there are thousands",
         tuple(

@@ -186,7 +186,7 @@ def try_out(kept: np.ndarray, m: Memory, action: int, number: int, luck: int, p:
 
 
 @compiled
-def keep_better(d: Desk, n: int, games: int, half: int) -> int:
+def keep_better(d: Desk, n: int, half: int) -> int:
     """Keeps at most ``half`` of the actions, best first, and none that is clearly behind or makes no difference."""
     order = np.argsort(-d.sums[:n])
     actions, sums, squares = d.actions[order], d.sums[order], d.squares[order]
@@ -216,7 +216,7 @@ def decide(kept: np.ndarray, m: Memory, usual: int, luck: int, p: Planner, d: De
                 d.sums[i] += ahead
                 d.squares[i] += ahead * ahead
         games += more
-        n = keep_better(d, n, games, max(1, (n + 1) // 2))
+        n = keep_better(d, n, max(1, (n + 1) // 2))
     if n == 0:
         return usual, 0.0
     mean = d.sums[0] / games
@@ -306,7 +306,7 @@ class Played(NamedTuple):
     """Games of a planner."""
 
     returns: np.ndarray  # (games,)
-    notes: np.ndarray  # (games, LENGTH) of NOTE_DTYPE
+    notes: np.ndarray  # (games, LENGTH) of NOTE_DTYPE; of the expert alone, the last game's
     seconds: float  # of processor time
     last: np.ndarray  # (particles,): those after the last step of the last game
     state: Any  # the true state then
@@ -316,12 +316,12 @@ def play_games(planner: Planner, red: int, games: int, seed: int) -> Played:
     """Plays games against one attacker; equal seeds mean equal games, whatever the planner's settings."""
     states, memory, desk = allocate(1), np.zeros(1, MEMORY_DTYPE), make_desk()
     both = allocate(2 * planner.look.particles).reshape(2, planner.look.particles)
-    returns, notes = np.empty(games), np.zeros((games, LENGTH), NOTE_DTYPE)
+    returns, notes = np.empty(games), np.zeros((games if planner.look.rollouts else 1, LENGTH), NOTE_DTYPE)
     lucks = np.random.SeedSequence([seed, red]).generate_state(2 * games, np.uint64).reshape(2, games)
     began = time.process_time()
     for i in range(games):
         states["rng"], states["red"] = lucks[0, i], red
-        returns[i] = play(states[0], memory[0], planner, both, desk, lucks[1, i], notes[i])
+        returns[i] = play(states[0], memory[0], planner, both, desk, lucks[1, i], notes[i % len(notes)])
     return Played(returns, notes, time.process_time() - began, both[0], states[0])
 
 
