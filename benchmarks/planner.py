@@ -24,12 +24,12 @@ from workflow_rl.envs.blue import cell_of
 EDITIONS = ("current", "leaderboard")
 REDS = {"bline": FIRST_PROGRAM, "meander": MEANDER}
 LOOKS = {
-    "1": Look(1_500, 1_000),
-    "10": Look(15_000, 2_000),
-    "100": Look(150_000, 4_000),
-    "1000": Look(1_500_000, 8_000),
-}  # by about how many milliseconds a decision takes
-GAMES = {"1": 500, "10": 100, "100": 20, "1000": 4}
+    "fast": Look(150, 300),
+    "usual": Look(1_500, 1_000),
+    "slow": Look(15_000, 2_000),
+    "slowest": Look(150_000, 4_000),
+}  # about 0.1, 1, 10 and 100 milliseconds for a decision
+GAMES = {"fast": 2_000, "usual": 400, "slow": 60, "slowest": 8}
 SEED, EXPERTS, PAIRS = 20_261_118, 20_000, 500  # no choice is based on this seed
 TOP = 12
 

@@ -64,7 +64,7 @@ class Look(NamedTuple):
     particles: int = 1000
     horizon: int = 40
     discount: float = 1.0
-    sure: float = 3.0  # standard errors by which an action must be ahead of the expert's
+    sure: float = 2.0  # standard errors by which an action must be ahead of the expert's
 
 
 class Planner(NamedTuple):
