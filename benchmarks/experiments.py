@@ -62,6 +62,7 @@ EXPERIMENTS = {
         ("orders", "known", "green", "cyborg", "repeat"),
     ),
     "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
+    "planner": Experiment("what looking ahead is worth when blue decides, by milliseconds per step"),
     "playbooks": Experiment(
         "whether GP-UCB finds better orders than random search where there are thousands",
         tuple(

@@ -113,6 +113,7 @@ DEFINITIONS = {
         f"up to {SHORT}, twice up to {MIDDLE}, once up to {LONG}": THE_PROTOCOL,
         f"two layers of {make_config('champion').hidden}": A_SETTING,
         f"{make_config('champion').imitate_updates} batches": A_SETTING,
+        f"games of {LONG} steps": THE_PROTOCOL,
     },
     "docs/cluster.md": {
         f"every {constant('workflow_rl/search/ray_executor.py', 'CHECKPOINT_SECONDS'):.0f} s": A_SETTING,
