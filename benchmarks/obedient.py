@@ -46,6 +46,7 @@ ON_CYBORG = (
     "user,enterprise,op_server,op_host,defender",
     "op_host,user,op_server,defender,enterprise",
 )
+FOLLOWED = 0.95  # compliance and kept of an order that is followed
 TAKEN = ("enterprise", "op_server", "user")  # what B_line takes
 
 
@@ -98,6 +99,7 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The extremes over all orders, and means over groups of orders with the same limit."""
     figures: dict[str, Any] = {
         "least_compliance": min(row["compliance"] for row in rows), "least_kept": min(row["kept"] for row in rows),
+        "followed": sum(min(row["kept"], row["compliance"]) >= FOLLOWED for row in rows),
         "best": max(row["mean"] for row in rows), "worst": min(row["mean"] for row in rows),
         "mean": float(np.mean([row["mean"] for row in rows])), "tasks": {},
     }  # fmt: skip

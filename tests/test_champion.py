@@ -136,7 +136,7 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
             ["train", "--preset", "champion", "--view", "plain"],
             "a plan against B_line is for a policy that imitates it: use --view memory",
         ),
-        (["train", "--preset", "champion", "--n-envs", "8"], "n_envs 8 is too small for 13 takeovers"),
+        (["train", "--preset", "champion", "--n-envs", "12"], "n_envs 12 is too small for 13 takeovers"),
         (["export", "random", "new"], "random cannot be exported; allowed: champion, expert, or the path"),
         (["train", "--workflow", ORDER, "--greedy"], "--greedy is for policies"),
     ],

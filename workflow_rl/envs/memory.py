@@ -241,7 +241,8 @@ def next_line(m: Memory) -> int:
 def put(words: np.ndarray, at: int, value: int) -> None:
     """Sets bit ``at`` of the words if ``value`` is not 0."""
     if value:
-        words[at >> 6] |= 1 << (at & 63)
+        bit = int(at)  # in an exported agent words are integers of any size, which numbers of numpy would overflow
+        words[bit >> 6] |= 1 << (bit & 63)
 
 
 @compiled
