@@ -40,9 +40,13 @@ TRAININGS: dict[str, tuple[str, ...]] = {
     "parallel-200": ("--preset", "parallel-200", *ORDER),
     "aggressive": ("--preset", "aggressive", *ORDER),
     "original": ("--preset", "original", "--update-steps", "100"),
-    "imitation": ("--preset", "champion", "--improve-rounds", "0", "--imitate-updates", "2", "--n-envs", "90"),
+    "imitation": (
+        "--preset", "champion", "--improve-rounds", "0", "--imitate-updates", "2", "--n-envs", "90", "--plan-games", "20",
+        "--takeover", "0",
+    ),
     "imitation, plain": (
         "--preset", "champion", "--improve-rounds", "0", "--imitate-updates", "2", "--n-envs", "27", "--path", "plain",
+        "--plan-games", "0",
     ),
     "plain": (*ORDER, "--path", "plain", "--guard", "--alignment", "potential"),
     "replay": (*ORDER, "--replay-batches", "2", "--time-limit", "cut"),

@@ -80,7 +80,7 @@ def test_any_callable_has_a_playbook_and_bad_input_is_refused() -> None:
     assert (asleep.repairs, asleep.kept) == (0.0, [])
     assert_refused(run("playbook", "nobody"), "unknown policy 'nobody'")
     assert_refused(run("playbook", "expert", "--workflow", ORDER), "it takes no workflow")
-    assert_refused(run("playbook", "champion", "--workflow", ORDER), "the policy follows no workflow")
+    assert_refused(run("playbook", "champion", "--workflow", "user"), "workflow")
     assert_refused(run("playbook", DATA / "universal.safetensors"), "say which one with --workflow")
     assert_refused(run("playbook", "expert", "--red-agent", "green"), "unknown red agent 'green'")
     assert_refused(run("playbook", "expert", "--episodes", "1"), "number of episodes must be from 2")

@@ -176,7 +176,7 @@ def test_an_exported_agent_remembers_and_acts_as_the_policy_does(tmp_path: Path,
     view = View("small-memory", actions)
     path = policy_with_it(tmp_path / "policy", view)
     result = export_agent(path, tmp_path / "agent")
-    files = ["README.md", "agent.py", "cage2_memory.py", "cage2_small_memory.py", "network.toml", "policy.safetensors"]
+    files = ["README.md", "agent.py", "cage2_inference.py", "cage2_memory.py", "network.toml", "policy.safetensors"]
     assert sorted(result["files"]) == files
     for source in (tmp_path / "agent").glob("*.py"):
         ast.parse(source.read_text("utf-8"), feature_version=(3, 7))

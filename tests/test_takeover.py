@@ -293,7 +293,7 @@ def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
     [
         ({"takeover": "0,1,2", "n_envs": 2}, "n_envs 2 is too small for 3 takeovers"),
         ({"takeover": "0,1,2", "n_eval_episodes": 2}, "n_eval_episodes 2 is too small for 3 takeovers"),
-        ({"takeover": "5", "preset": "champion"}, "only for the challenge; leave out --takeover"),
+        ({"takeover": "5", "preset": "champion", "n_envs": 6}, "n_envs 6 is too small for 7 red agents"),
         ({"workflow": ORDER, "guard": True, "view": "memory", "imitate_updates": 1}, "use --no-guard"),
     ],
 )

@@ -47,9 +47,10 @@ def small(**values: Any) -> TrainConfig:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_trains_end_to_end_from_the_command_line(preset: str, tmp_path: Path) -> None:
     short = ["--max-episodes", "2", "--min-episodes", "1", "--n-eval-episodes", "4", "--warm-updates", "1"]
-    task = [] if preset in ("general", "original", "universal", "champion") else ["--workflow", WORKFLOW]
-    short += ["--n-envs", "120"] if preset in ("universal", "champion") else []
-    short += ["--n-eval-episodes", "10", "--improve-rounds", "0"] if preset == "champion" else []
+    task = [] if preset in ("general", "original", "universal", "champion", "obedient") else ["--workflow", WORKFLOW]
+    short += ["--n-envs", "120"] if preset in ("universal", "champion", "obedient") else []
+    if preset in ("champion", "obedient"):
+        short += ["--n-eval-episodes", "11", "--improve-rounds", "0", "--plan-games", "5", "--takeover", "0"]
     result = run_json("train", "--preset", preset, *task, *short, "--run-dir", tmp_path / "run", "--no-tensorboard")
     wanted = {
         "workflow", "followed", "compliance", "compliance_error", "kept", "repairs", "idle_fixes", "mean_return",

@@ -48,6 +48,8 @@ def check_task(config: TrainConfig, network: Network) -> None:
             "--greedy is for policies without a workflow and for those that only imitate: compliance is confirmed for "
             "sampled actions."
         )
+    if config.plan_games and (config.backend != "native" or config.path == "plain" or config.device == "cuda"):
+        raise UserError("a plan plays with the native engine on the processor: use --plan-games 0, or path auto.")
     if config.plan_games and not (config.view == "memory" and config.imitate_updates):
         raise UserError("a plan against B_line is for a policy that imitates it: use --view memory, --imitate-updates.")
     if config.improve_rounds and not config.imitate_updates:
