@@ -41,8 +41,8 @@ TRAININGS: dict[str, tuple[str, ...]] = {
     "aggressive": ("--preset", "aggressive", *ORDER),
     "original": ("--preset", "original", "--update-steps", "100"),
     "imitation": (
-        "--preset", "champion", "--improve-rounds", "0", "--imitate-updates", "2", "--n-envs", "90", "--plan-games", "20",
-        "--takeover", "0",
+        "--preset", "champion", "--improve-rounds", "0", "--imitate-updates", "2", "--n-envs", "90", "--takeover", "0",
+        "--plan-games", "20",
     ),
     "imitation, plain": (
         "--preset", "champion", "--improve-rounds", "0", "--imitate-updates", "2", "--n-envs", "27", "--path", "plain",
