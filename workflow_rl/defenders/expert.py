@@ -67,7 +67,7 @@ RULES = (
     Rule("clean a server", "Restore undoes a break-in at Enterprise or Operational before red can escalate"),
     Rule("silence after a hit", "an attack that looked like a scan and is followed by silence has succeeded"),
     Rule("unseen break-in", "on a host without decoys a second scan is an undetected exploit"),
-    Rule("left alone", "an easy target that red has not touched for a long time is under red's control"),
+    Rule("left alone", "a Remove may have failed: an easy target that red has not touched for a long time is under its control"),
     Rule("red went on", "red scans Enterprise2 only when it is privileged on the host before it"),
     Rule("kill the session", "Remove ends a user session on a user host and costs nothing"),
     Rule("take it back", "red must be privileged here, and losing the host delays it for a long time"),
@@ -75,14 +75,14 @@ RULES = (
     Rule("keep as a target", "restored before the escalation, the host remains a target on which red wastes time"),
     Rule("clean a user host", "restored after the escalation, the host is never attacked by Meander again"),
     Rule("bait the servers", "decoys placed before the first scan mislead Meander for the whole episode"),
-    Rule("look first", "a hit on a decoy may be an undetected break-in, and the order demands this host first"),
+    Rule("look after a hit", "a hit on a decoy may be an undetected break-in, and Analyse shows the files that it leaves"),
     Rule("first things first", "the order demands this host before the one that needs a fix most"),
     Rule("clean up", "blue took over an attack, and red seems to hold this host"),
     Rule("let it pass", "B_line would attack this host again at once; restored after the escalation, it moves on"),
     Rule("look around", "somebody else scans, so that red may pass unnoticed; the files that it leaves are evidence"),
 )
 WAIT, OPENING, BAIT_WAY, CLEAN_SERVER, SILENCE, UNSEEN, LEFT_ALONE, WENT_ON, KILL, TAKE_BACK = range(10)
-SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS, LOOK_FIRST, FIRST_THINGS, CLEAN_UP, LET_GO, LOOK_AROUND = range(10, len(RULES))
+SPOIL, KEEP, CLEAN_USER, BAIT_SERVERS, LOOK_AFTER, FIRST_THINGS, CLEAN_UP, LET_GO, LOOK_AROUND = range(10, len(RULES))
 # Numbers of the unit types in an order, and the type of each host.
 ENTERPRISE_TYPE, OP_SERVER_TYPE, OP_HOST_TYPE, USER_TYPE = range(1, 5)
 TYPES = np.array([0, 1, 1, 1, 3, 3, 3, 2, 4, 4, 4, 4, 4], np.int64)
@@ -107,9 +107,6 @@ def advise(m: Memory, leaderboard: bool, order: np.ndarray) -> tuple[int, int]:
     kept = obey(m, action, order)
     if kept != action:
         return kept, FIRST_THINGS
-    hit = m.foe == MEANDER and just_seen(m, USER2, SCAN) and holds(m.again, USER2)
-    if rule == WAIT and hit and np.argmax(order == USER_TYPE) < np.argmax(order == ENTERPRISE_TYPE):
-        return ANALYSE + USER2, LOOK_FIRST
     return action, rule
 
 
@@ -293,27 +290,33 @@ def against_meander(m: Memory, leaderboard: bool) -> tuple[int, int]:
         again = holds(m.again, host) and host != USER2 and not (leaderboard and host == USER3)
         if (compromised(m, host) or again) and not (m.host[0] == host and m.age[0] == 0):
             return RESTORE + host, CLEAN_USER
+    for host in (USER2, ENTERPRISE1, ENTERPRISE2, USER3):
+        silence = 1 if host == USER3 else 0  # nothing misleads red there, so that a failed attack is soon repeated
+        hit = m.host[0] == host and m.activity[0] == SCAN and m.age[0] == silence and holds(m.again, host)
+        if hit and not holds(m.removed, host) and (leaderboard or host != USER3):  # Remove leaves the files there
+            return ANALYSE + host, LOOK_AFTER
     return SLEEP, WAIT
 
 
 @compiled
 def defend_easy_targets(m: Memory, leaderboard: bool) -> tuple[int, int]:
     """Meander may waste its time on User2 behind its decoys and, in the leaderboard edition, on User3."""
+    if leaderboard and not holds(m.restored, USER3):
+        return RESTORE + USER3, SPOIL
     if compromised(m, USER2) and just_seen(m, USER2, EXPLOIT):
-        if not holds(m.scanned, ENTERPRISE1):
+        if leaderboard and m.decoys[USER2] != 0 and not holds(m.bait[USER2], APACHE):
+            return SLEEP, WAIT
+        if not holds(m.scanned, ENTERPRISE1) and (leaderboard or not holds(m.bait[USER2], APACHE)):
             return REMOVE + USER2, KILL  # if this fails, red reveals itself by moving on to Enterprise1
         return RESTORE + USER2, KEEP
     betrayed = just_seen(m, ENTERPRISE1, SCAN) and m.host[1] == USER2 and m.activity[1] == EXPLOIT
     if betrayed and holds(m.removed, USER2):
         return RESTORE + USER2, TAKE_BACK
     if leaderboard and just_seen(m, USER3, EXPLOIT):
-        if holds(m.restored, USER3):
-            return REMOVE + USER3, KILL
-        return RESTORE + USER3, SPOIL
-    if m.idle[USER2] >= LONGEST_IDLE and holds(m.scanned, USER2) and m.decoys[USER2] != 0:
-        return RESTORE + USER2, LEFT_ALONE
-    if m.idle[USER3] >= LONGEST_IDLE and leaderboard and holds(m.restored, USER3):
-        return RESTORE + USER3, LEFT_ALONE
+        return REMOVE + USER3, KILL
+    for host in (USER2, USER3):
+        if m.idle[host] >= LONGEST_IDLE and holds(m.removed, host):
+            return RESTORE + host, LEFT_ALONE
     return SLEEP, WAIT
 
 

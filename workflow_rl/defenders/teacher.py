@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workflow_rl.defenders.expert import CLEAN_UP, FIRST_THINGS, LOOK_FIRST, advise, obey
+from workflow_rl.defenders.expert import CLEAN_UP, FIRST_THINGS, LOOK_AFTER, advise, obey
 from workflow_rl.engine.bits import wide, word
 from workflow_rl.engine.chance import mix
 from workflow_rl.engine.compiled import compiled
@@ -63,7 +63,7 @@ def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions,
     """
     action, rule = advise(m, leaderboard, order)
     row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
-    if row == EMPTY or (len(order) and rule in (CLEAN_UP, FIRST_THINGS, LOOK_FIRST)):
+    if row == EMPTY or (len(order) and rule in (CLEAN_UP, FIRST_THINGS, LOOK_AFTER)):
         return wide(action)
     return wide(obey(m, wide(exceptions.actions[row]), order))
 

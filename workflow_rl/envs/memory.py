@@ -56,8 +56,8 @@ MEMORY_DTYPE = np.dtype(
         ("decoys", np.int64, N_HOSTS),  # set of decoys on each host
         ("bait", np.int64, N_HOSTS),  # set of decoys at the last scan of each host
         ("scanned", np.int64),  # set of hosts with any activity so far; amid noise: with an exploit
-        # set of hosts that were active again since their last Restore; in an incident also those that may be held, amid
-        # noise those that blue has analysed in this round
+        # set of hosts that were active again since their last Restore or an Analyse that found nothing; in an incident
+        # also those that may be held, amid noise those that blue has analysed in this round
         ("again", np.int64),
         ("idle", np.int64, N_HOSTS),  # steps since the last activity on each host or its Restore, capped
         ("restored", np.int64),  # set of hosts restored so far
@@ -146,6 +146,8 @@ def note_action(m: Memory, action: int) -> tuple[int, int]:
     else:
         if m.noisy and m.incident != CLEANING:
             m.again = (m.again | here) & (0 if (m.again | here) & LOOKED == LOOKED else -1)
+        elif (m.observation >> (4 * host + 3)) & 1 == 0:
+            m.again &= ~here
         return NOBODY, NOBODY
     m.fixed, m.fixed_age = host, 0
     return NOBODY, host
