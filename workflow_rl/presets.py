@@ -40,9 +40,9 @@ PRESETS: dict[str, Values] = {  # AGAINST completes the first three
         "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 200, **_IMITATES,
     },
     "obedient": _REMEMBERS | {
-        "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 840,
+        "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 120 * 7 * 13,
         "takeover": ",".join(["0"] * 7 + ["30", "40"] * 2 + ["20-60"] * 2), "green_agent": _SOMETIMES_GREEN,
-        "max_episodes": 200, "min_episodes": 0, "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 200,
+        "max_episodes": 16, "min_episodes": 0, "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 16,
         **_IMITATES,
     },
 }  # fmt: skip
