@@ -6,7 +6,6 @@ python -m benchmarks champion original    # trains the preset `original`, for th
 python -m benchmarks champion editions    # each defender by the rules of the edition it was not made for
 python -m benchmarks champion wrapper     # observations as the winning entry's own wrapper makes them
 python -m benchmarks champion clock       # what an expert that knew the length of the episode would save
-python -m benchmarks champion repeat      # trains both champions again from their stored seed and compares
 """
 
 from __future__ import annotations
@@ -27,24 +26,21 @@ import numpy as np
 from benchmarks.command import main
 from benchmarks.results import RESULTS
 from workflow_rl.config import CHALLENGE_LENGTHS
-from workflow_rl.defenders.imitation import expert_teacher
 from workflow_rl.defenders.names import DATA, Asked, challenge
 from workflow_rl.defenders.protocol import evaluate_table, reference_policy
-from workflow_rl.defenders.teacher import Exceptions, make_exceptions, teach_all
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.engine.state import NOT_EXPLOITABLE, SESSION
 from workflow_rl.engine.tables import EXPLOIT, SCAN
-from workflow_rl.envs.blue import REMEMBERED, Defender, Policy, view_of
+from workflow_rl.envs.blue import Policy, view_of
 from workflow_rl.envs.cyborg_sim import NATIVE, Backend
 from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import Games
 from workflow_rl.envs.memory import FIRST_DECOY, MEMORY_DTYPE, N_HOSTS, RESTORE, USER0
 from workflow_rl.envs.views import begin_some, remember_all
 from workflow_rl.presets import make_config
-from workflow_rl.runs import Run, read_tensors
+from workflow_rl.runs import Run
 from workflow_rl.training.evaluation import policy_of
-from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.trainer import train_workflow
 
 EDITIONS = ("current", "leaderboard")
@@ -212,37 +208,6 @@ def clock() -> dict[str, Any]:
                 saved[f"{red} {length}"] = best - float(plain[:, column].mean())
         found[edition] = {"by_cell": saved, "total": sum(saved.values())}
     return {"games": GAMES, "seed": SEED, "editions": found}
-
-
-def repeat() -> dict[str, Any]:
-    """Trains the champions of both editions with the stored seed and compares the weights with those that ship."""
-    found = {}
-    for edition in EDITIONS:
-        with tempfile.TemporaryDirectory() as folder:
-            config = make_config("champion", edition=edition)
-            with closing(Run.create(Path(folder) / "run", config, copy_of(load_network()))) as run:
-                result = train_workflow(config, run, note=print, teacher=expert_teacher)
-            arrays, _ = read_tensors(Path(folder) / "run" / "teacher.safetensors")
-            teacher = _teacher(make_exceptions(arrays["keys"], arrays["actions"]), edition)
-            mine, theirs = load_policy(Path(folder) / "run"), load_policy(DATA / f"champion-{edition}.safetensors")
-            weights = [(a, b) for a, b in zip(mine.net.parameters(), theirs.net.parameters(), strict=True)]
-            found[edition] = asdict(result) | {"run": ""}
-            found[edition]["same_weights"] = all(bool((a == b).all()) for a, b in weights)
-            found[edition]["exceptions"] = len(arrays["keys"])
-            found[edition]["teacher"] = short(evaluate_table(teacher, _games(edition), GAMES, SEED))
-    return found
-
-
-def _teacher(exceptions: Exceptions, edition: str) -> Defender:
-    """The expert with its exceptions, as a defender: what the network imitates."""
-
-    def act(memories: np.ndarray, _: np.random.Generator) -> np.ndarray:
-        actions = np.empty(len(memories), np.int64)
-        untold = np.zeros((len(memories), 0), np.int64)
-        teach_all(memories, REMEMBERED.keys(memories), edition == "leaderboard", exceptions, untold, actions)
-        return actions
-
-    return Defender(act)
 
 
 if __name__ == "__main__":

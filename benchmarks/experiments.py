@@ -31,7 +31,7 @@ class Experiment:
 EXPERIMENTS = {
     "champion": Experiment(
         "how the shipped defenders score by the challenge's protocol, and what changes a score",
-        ("original", "table", "cyborg", "editions", "wrapper", "clock", "repeat"),
+        ("original", "table", "cyborg", "editions", "wrapper", "clock"),
     ),
     "cluster": Experiment(
         "what Ray costs, what survives a failure, how far the search scales",
@@ -59,7 +59,7 @@ EXPERIMENTS = {
     ),
     "obedient": Experiment(
         "what every order costs the champion, beside what could be reached",
-        ("orders", "known", "green", "cyborg", "repeat"),
+        ("orders", "leaderboard", "known", "green", "cyborg"),
     ),
     "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
     "planner": Experiment("what looking ahead is worth when blue decides, by milliseconds per step"),
@@ -71,6 +71,10 @@ EXPERIMENTS = {
             for red, late in (("bline", "30"), ("meander", "40"))
             for takeover in ("0", late)
         ),
+    ),
+    "repeat": Experiment(
+        "whether the bundled champions come again from their seed, also if the training is killed",
+        tuple(f"{preset} {edition}" for preset in ("champion", "obedient") for edition in ("current", "leaderboard")),
     ),
     "replay": Experiment("whether the engine reproduces every recorded game of CybORG", argument=RECORDINGS),
     "report": Experiment("how long a report takes to write and to open"),

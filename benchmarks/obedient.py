@@ -1,44 +1,36 @@
 """The obedient champion: what every order costs at its level, beside the free champion and two limits.
 
-python -m benchmarks obedient orders   # all 120 orders, both attackers, the challenge and incidents
-python -m benchmarks obedient known    # against B_line: the best play for what blue can know, a bound for any play
-python -m benchmarks obedient green    # both champions with an acting green agent and without
-python -m benchmarks obedient cyborg   # three orders on csle-cyborg and on the engine
-python -m benchmarks obedient repeat   # trains it again from its stored seed and compares the weights
+python -m benchmarks obedient orders       # all 120 orders, both attackers, the challenge and incidents
+python -m benchmarks obedient leaderboard  # the same by the rules of the leaderboard edition
+python -m benchmarks obedient known        # against B_line: the best play for what blue can know, a bound for any play
+python -m benchmarks obedient green        # both champions with an acting green agent and without
+python -m benchmarks obedient cyborg       # three orders on csle-cyborg and on the engine
 """
 
 from __future__ import annotations
 
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
-from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.command import main
-from workflow_rl.defenders.imitation import expert_teacher
-from workflow_rl.defenders.names import CHAMPION, DATA, Asked, evaluate_named, in_standard_errors, policy_path
+from workflow_rl.defenders.names import CHAMPION, Asked, evaluate_named, in_standard_errors, policy_path
 from workflow_rl.engine.network_file import load_network
-from workflow_rl.engine.networks.copies import copy_of
 from workflow_rl.envs.blue import cell_of
 from workflow_rl.envs.cyborg_sim import Backend
 from workflow_rl.envs.game import Games
-from workflow_rl.presets import make_config
-from workflow_rl.runs import Run
 from workflow_rl.training.collectors import Stream
 from workflow_rl.training.evaluation import FreshGames, evaluate_policy, learner_of, workflows_of_policy
 from workflow_rl.training.limits import limit_of
 from workflow_rl.training.policy_file import load_policy
-from workflow_rl.training.trainer import train_workflow
 from workflow_rl.training.workflow import all_workflows
 
 EDITION, LENGTH = "current", 100
 GAMES, INCIDENT_GAMES, CYBORG_GAMES, TRIES = 10_000, 4_000, 300, 600_000
+LEADERBOARD_GAMES = (2_000, 1_000)  # in the challenge and in incidents
 SEED = 20_261_118  # no choice is based on this seed
 TAKEOVERS = {"bline": ("0", "30"), "meander": ("0", "40")}
 ON_CYBORG = (
@@ -50,44 +42,62 @@ FOLLOWED = 0.95  # compliance and kept of an order that is followed
 TAKEN = ("enterprise", "op_server", "user")  # what B_line takes
 
 
-def _returns(order: str, red: str, takeover: str) -> tuple[np.ndarray, Any]:
+class Cell(NamedTuple):
+    """The games of a cell."""
+
+    edition: str
+    red: str
+    takeover: str
+    games: int
+
+
+def _returns(cell: Cell, order: str) -> tuple[np.ndarray, Any]:
     """Returns (games,) of the champion, obedient if there is an order, and its obedience; the games are the same."""
     network = load_network()
-    policy = load_policy(policy_path(CHAMPION, EDITION, network, workflow=order), network)
+    policy = load_policy(policy_path(CHAMPION, cell.edition, network, workflow=order), network)
     workflows = workflows_of_policy(policy, order)
-    games = Games(network, red, EDITION, LENGTH, takeover)
-    fresh = FreshGames(games, GAMES if takeover == "0" else INCIDENT_GAMES, Stream(SEED, (21,)), greedy=True)
+    games = Games(network, cell.red, cell.edition, LENGTH, cell.takeover)
+    fresh = FreshGames(games, cell.games, Stream(SEED, (21,)), greedy=True)
     found = evaluate_policy(learner_of(policy, workflows), workflows, fresh)
     return found.episode_returns, found.obedience
 
 
-def _rows(task: tuple[str, str], orders: list[str]) -> list[dict[str, Any]]:
-    red, takeover = task
-    free, _ = _returns("", red, takeover)
+def _rows(cell: Cell, orders: list[str]) -> list[dict[str, Any]]:
+    free, _ = _returns(cell, "")
     rows = []
     for order in orders:
-        returns, found = _returns(order, red, takeover)
-        cell, apart = cell_of(returns), cell_of(returns - free)
+        returns, found = _returns(cell, order)
+        own, apart = cell_of(returns), cell_of(returns - free)
         rows.append(
-            {"order": order, "mean": cell.mean, "standard_error": cell.standard_error, "kept": found.kept,
+            {"order": order, "mean": own.mean, "standard_error": own.standard_error, "kept": found.kept,
              "compliance": found.compliance, "repairs": found.repairs, "idle_fixes": found.idle_fixes,
              "beside_free": apart.mean, "beside_free_error": apart.standard_error,
-             "limit": limit_of(order, red, EDITION, takeover, LENGTH, load_network())}
+             "limit": limit_of(order, cell.red, cell.edition, cell.takeover, LENGTH, load_network())}
         )  # fmt: skip
     return rows
 
 
 def orders() -> dict[str, Any]:
     """Every order against both attackers, in the challenge and in incidents."""
+    return _all_orders("current", GAMES, INCIDENT_GAMES)
+
+
+def leaderboard() -> dict[str, Any]:
+    """The same by the rules of the leaderboard edition, in fewer games."""
+    return _all_orders("leaderboard", *LEADERBOARD_GAMES)
+
+
+def _all_orders(edition: str, games: int, incident_games: int) -> dict[str, Any]:
     names = [str(workflow) for workflow in all_workflows(load_network())]
-    games = {"games": GAMES, "incident_games": INCIDENT_GAMES}
-    found: dict[str, Any] = games | {"seed": SEED, "edition": EDITION, "cells": {}}
+    found: dict[str, Any] = {"games": games, "incident_games": incident_games, "seed": SEED, "edition": edition}
+    found["cells"] = {}
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         for red, takeovers in TAKEOVERS.items():
             for takeover in takeovers:
+                cell = Cell(edition, red, takeover, games if takeover == "0" else incident_games)
                 parts = [names[k::24] for k in range(24)]
-                rows = [row for part in pool.map(partial(_rows, (red, takeover)), parts) for row in part]
-                free = cell_of(_returns("", red, takeover)[0])
+                rows = [row for part in pool.map(partial(_rows, cell), parts) for row in part]
+                free = cell_of(_returns(cell, "")[0])
                 found["cells"][f"{red} {takeover}"] = _summary(rows) | {
                     "free": {"mean": free.mean, "standard_error": free.standard_error},
                     "rows": sorted(rows, key=lambda row: str(row["order"])),
@@ -168,17 +178,6 @@ def cyborg() -> dict[str, Any]:
             }  # fmt: skip
     apart = [abs(row["difference"]) for rows in found["rows"].values() for row in rows.values()]
     return found | {"largest_difference": max(apart)}
-
-
-def repeat() -> dict[str, Any]:
-    """Trains the obedient champion with the stored seed and compares the weights with those that are bundled."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = make_config("obedient", edition=EDITION)
-        with closing(Run.create(Path(folder) / "run", config, copy_of(load_network()))) as run:
-            result = train_workflow(config, run, note=print, teacher=expert_teacher)
-        mine, theirs = load_policy(Path(folder) / "run"), load_policy(DATA / f"obedient-{EDITION}.safetensors")
-    pairs = zip(mine.net.parameters(), theirs.net.parameters(), strict=True)
-    return asdict(result) | {"run": "", "same_weights": all(bool((a == b).all()) for a, b in pairs)}
 
 
 if __name__ == "__main__":

@@ -40,14 +40,14 @@ def test_hosts_have_the_scenarios_types() -> None:
 def test_told_an_order_it_keeps_it_against_meander_and_loses_nothing(order: tuple[int, ...]) -> None:
     total, found = play_told(np.array([*order, 0]), "meander", 1000)
     assert found.follows(0.98)
-    assert total.mean() > -15.9
+    assert total.mean() > -15.5
 
 
 @pytest.mark.parametrize("edition", ["current", "leaderboard"])
 def test_every_rule_is_used_and_says_why(edition: str) -> None:
     used: Counter[int] = Counter()
     for red_agent in ("bline", "meander"):
-        envs = ViewedEnvs(CageVectorEnv(400, red_agent=red_agent, edition=edition), View("memory", "full"))
+        envs = ViewedEnvs(CageVectorEnv(2000, red_agent=red_agent, edition=edition), View("memory", "full"))
         envs.reset(seed=1)
         for _ in range(100):
             actions, rules = advice(envs.memories, edition == "leaderboard")
@@ -67,9 +67,9 @@ def test_every_rule_is_used_and_says_why(edition: str) -> None:
     assert all(len(rule.reason) > 30 for rule in RULES)
 
 
-@pytest.mark.parametrize(("edition", "total"), [("current", -51.9), ("leaderboard", -44.1)])
+@pytest.mark.parametrize(("edition", "total"), [("current", -51.3), ("leaderboard", -43.0)])
 def test_the_expert_defends_better_than_the_official_winner(edition: str, total: float) -> None:
-    """The results page has -51.4 and -43.6; the official winner had -54.57. Four standard errors of slack."""
+    """The results page has -50.7 and -42.2; the official winner had -54.57. Four standard errors of slack."""
     blue = reference_policy("expert", load_network(), edition)
     cells = [evaluate(blue, red, edition, 4000, seed=3) for red in ("bline", "meander")]
     assert sum(cell.mean for row in cells for cell in row.values()) > total

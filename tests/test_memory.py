@@ -20,6 +20,7 @@ from workflow_rl.envs.memory import (
     ANALYSE,
     B_LINE,
     DEFENDER,
+    ENTERPRISE1,
     FIRST_DECOY,
     FITTING,
     MEANDER,
@@ -172,3 +173,16 @@ def test_the_memory_knows_neither_the_length_nor_the_time_of_an_episode() -> Non
         keys.append(words.tolist())
     assert keys[0] == keys[1] == keys[2]
     assert list(inspect.signature(remember).parameters) == ["m", "action", "observation"]
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_an_analyse_that_finds_nothing_clears_the_suspicion_of_a_second_scan(found: bool) -> None:
+    memory, files = np.zeros(1, MEMORY_DTYPE), 12 << (4 * ENTERPRISE1)
+    forget(memory[0])
+    for _ in range(2):
+        remember(memory[0], SLEEP, 1 << (4 * ENTERPRISE1))
+    assert memory[0]["again"] == 1 << ENTERPRISE1
+    remember(memory[0], ANALYSE + ENTERPRISE1, files if found else 0)
+    assert memory[0]["again"] == (1 << ENTERPRISE1 if found else 0)
+    remember(memory[0], SLEEP, 1 << (4 * ENTERPRISE1))  # until it is scanned again
+    assert memory[0]["again"] == 1 << ENTERPRISE1
