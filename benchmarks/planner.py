@@ -2,7 +2,7 @@
 
 The planner of limit/lookahead.py plays the games of the expert, with the same luck. Its gain is measured twice: as the
 difference of these games, and by the advantages of its actions, which have the smaller error. Times are of the
-processor, on one core.
+processor; two cells are played at a time.
 
 python -m benchmarks planner
 """
@@ -10,6 +10,8 @@ python -m benchmarks planner
 from __future__ import annotations
 
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -28,18 +30,21 @@ LOOKS = {
     "usual": Look(1_500, 1_000),
     "slow": Look(15_000, 2_000),
     "slowest": Look(150_000, 4_000),
-}  # about 0.1, 1, 10 and 100 milliseconds for a decision
-GAMES = {"fast": 2_000, "usual": 400, "slow": 60, "slowest": 8}
+    "longest": Look(1_500_000, 8_000),
+}  # about 0.1, 1, 10, 100 and 1,000 milliseconds for a decision
+GAMES = {"fast": 2_000, "usual": 400, "slow": 60, "slowest": 10, "longest": 3}
 SEED, EXPERTS, PAIRS = 20_261_118, 20_000, 500  # no choice is based on this seed
 TOP = 12
 
 
 def measure() -> dict[str, Any]:
     """All cells, and which actions bring the gain."""
-    for red in REDS.values():
-        planner = make_planner("current", Look(50, 50))
-        gains_of(planner, play_games(planner, red, 1, 0).notes, 1, 0)  # compiles
-    found = {edition: {red: cells(edition, red) for red in REDS} for edition in EDITIONS}
+    planner = make_planner("current", Look(50, 50))
+    gains_of(planner, play_games(planner, MEANDER, 1, 0).notes, 1, 0)  # compiles
+    tasks = [(edition, red) for edition in EDITIONS for red in REDS]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        rows = dict(zip(tasks, pool.map(cells, *zip(*tasks, strict=True)), strict=True))
+    found = {edition: {red: rows[edition, red] for red in REDS} for edition in EDITIONS}
     looks = {name: look._asdict() for name, look in LOOKS.items()}
     return {"editions": found, "looks": looks, "seed": SEED, "expert_games": EXPERTS, "pairs": PAIRS}
 

@@ -74,7 +74,7 @@ ELSEWHERE = {
     "python -m benchmarks champion editions": "writes the stored result; it evaluates as the table does",
     "python -m benchmarks champion wrapper": "needs the policies that `original` trains",
     "python -m benchmarks champion clock": "a minute of games of the expert",
-    "python -m benchmarks champion repeat": "trains both champions anew; tests/test_improve.py has its parts",
+    "python -m benchmarks repeat obedient current": "trains it anew; tests/test_obedient.py kills a shorter training",
     "workflow-rl train --preset champion --edition leaderboard --run-dir runs/champion-leaderboard": "many minutes",
     "python -m benchmarks pictures": "writes the pictures; tests/test_report.py makes the figures anew and compares",
     "python -m benchmarks report": "a search of 40 evaluations; tests/test_report_browser.py opens reports",

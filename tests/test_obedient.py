@@ -33,9 +33,10 @@ def stored(part: str) -> Any:
     return json.loads((ROOT / "benchmarks" / "results" / f"obedient_{part}.json").read_text("utf-8"))["figures"]
 
 
-def test_the_file_is_for_every_order_and_plays_its_most_probable_action() -> None:
-    policy = load_policy(DATA / "obedient-current.safetensors")
-    assert (policy.edition, policy.view, policy.greedy) == ("current", View("memory", "host-decoy"), True)
+@pytest.mark.parametrize("edition", ["current", "leaderboard"])
+def test_the_file_is_for_every_order_and_plays_its_most_probable_action(edition: str) -> None:
+    policy = load_policy(DATA / f"obedient-{edition}.safetensors")
+    assert (policy.edition, policy.view, policy.greedy) == (edition, View("memory", "host-decoy"), True)
     assert (policy.workflow, policy.universal) == ("", True)
 
 
@@ -51,14 +52,18 @@ def test_told_an_order_the_champion_keeps_it_and_has_the_stored_return(order: st
     assert found["obedience"][red]["kept"] > 0.9
 
 
-def test_every_order_is_kept_but_for_some_in_incidents_of_meander() -> None:
-    cells = stored("orders")["cells"]
+@pytest.mark.parametrize("part", ["orders", "leaderboard"])
+def test_every_order_is_kept_also_in_incidents(part: str) -> None:
+    cells = stored(part)["cells"]
     assert all(len(cell["rows"]) == 120 for cell in cells.values())
-    for name, least in (("bline 0", 0.98), ("meander 0", 0.98), ("bline 30", 0.95)):
+    for name, least in (("bline 0", 0.98), ("meander 0", 0.98), ("bline 30", 0.95), ("meander 40", 0.95)):
         assert cells[name]["least_compliance"] >= least
         assert cells[name]["least_kept"] >= least
-    followed = [row for row in cells["meander 40"]["rows"] if min(row["kept"], row["compliance"]) >= 0.95]
-    assert len(followed) == cells["meander 40"]["followed"] < 120
+
+
+def test_the_stored_games_on_cyborg_agree_with_the_engines() -> None:
+    assert stored("cyborg")["games"] >= 300
+    assert stored("cyborg")["largest_difference"] < 3
 
 
 def test_plans_are_close_to_the_best_that_blue_can_know_and_below_the_limit() -> None:
