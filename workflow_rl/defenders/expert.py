@@ -27,6 +27,7 @@ from workflow_rl.envs.memory import (
     FEMITTER,
     FIRST_DECOY,
     HARAKA,
+    IDLE_TOLD,
     LONGEST_IDLE,
     MEANDER,
     N_HOSTS,
@@ -104,17 +105,17 @@ def advise(m: Memory, leaderboard: bool, order: np.ndarray) -> tuple[int, int]:
     action, rule = choose(m, leaderboard)
     if len(order) == 0:
         return action, rule
-    kept = obey(m, action, order)
+    kept = obey(m, action, order, leaderboard)
     if kept != action:
         return kept, FIRST_THINGS
     return action, rule
 
 
 @compiled
-def obey(m: Memory, action: int, order: np.ndarray) -> int:
+def obey(m: Memory, action: int, order: np.ndarray, leaderboard: bool) -> int:
     """The action, or instead of a fix out of order a Restore of what red seems to hold and comes first."""
     if action >= RESTORE or REMOVE <= action < FIRST_DECOY:
-        due = due_host(m, order, TYPES[(action - ANALYSE) % N_HOSTS])
+        due = due_host(m, order, TYPES[(action - ANALYSE) % N_HOSTS], leaderboard)
         return RESTORE + due if due != NOBODY else action
     return action
 
@@ -151,13 +152,16 @@ def clean_up(m: Memory, order: np.ndarray) -> tuple[int, int]:
 
 
 @compiled
-def due_host(m: Memory, order: np.ndarray, fixed: int) -> int:
+def due_host(m: Memory, order: np.ndarray, fixed: int, leaderboard: bool) -> int:
     """A host that red seems to hold and that has a higher priority than type ``fixed``, or NOBODY."""
     for unit_type in order:
         if unit_type == fixed:
             return NOBODY
         for host in range(ENTERPRISE0, N_HOSTS):
             rooted = (m.foe == B_LINE and host == m.user and m.rooted == 1) or (m.noisy and holds(m.removed, host))
+            rooted = rooted or (
+                leaderboard and host == USER3 and holds(m.removed, host) and m.idle[host] >= IDLE_TOLD[0]
+            )
             if TYPES[host] == unit_type and host != USER0 and (rooted or compromised(m, host)):
                 return host
     return NOBODY

@@ -65,7 +65,7 @@ def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions,
     row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
     if row == EMPTY or (len(order) and rule in (CLEAN_UP, FIRST_THINGS, LOOK_AFTER)):
         return wide(action)
-    return wide(obey(m, wide(exceptions.actions[row]), order))
+    return wide(obey(m, wide(exceptions.actions[row]), order, leaderboard))
 
 
 @compiled
