@@ -32,7 +32,7 @@ LOOKS = {
     "slowest": Look(150_000, 4_000),
     "longest": Look(1_500_000, 8_000),
 }  # about 0.1, 1, 10, 100 and 1,000 milliseconds for a decision
-GAMES = {"fast": 2_000, "usual": 400, "slow": 60, "slowest": 10, "longest": 3}
+GAMES = {"fast": 2_000, "usual": 400, "slow": 60, "slowest": 8, "longest": 2}
 SEED, EXPERTS, PAIRS = 20_261_118, 20_000, 500  # no choice is based on this seed
 TOP = 12
 
