@@ -293,7 +293,6 @@ def test_what_a_run_says_of_itself_names_the_takeover(tmp_path: Path) -> None:
     [
         ({"takeover": "0,1,2", "n_envs": 2}, "n_envs 2 is too small for 3 takeovers"),
         ({"takeover": "0,1,2", "n_eval_episodes": 2}, "n_eval_episodes 2 is too small for 3 takeovers"),
-        ({"workflow": ORDER, "guard": True, "view": "memory", "imitate_updates": 1}, "use --no-guard"),
     ],
 )
 def test_a_task_that_cannot_be_is_refused_before_it_starts(values: dict[str, Any], sentence: str) -> None:

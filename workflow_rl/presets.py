@@ -41,9 +41,9 @@ PRESETS: dict[str, Values] = {  # AGAINST completes the first three
     },
     "obedient": _REMEMBERS | {
         "universal": True, "red_agent": ",".join(["bline", "meander"] * 3 + ["sleep"]), "n_envs": 120 * 7 * 13,
-        "takeover": ",".join(["0"] * 6 + ["30", "40"] * 2 + ["40"] + ["20-60"] * 2), "green_agent": _SOMETIMES_GREEN,
-        "max_episodes": 24, "min_episodes": 0, "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 24,
-        "checkpoint_updates": 1, **_IMITATES,
+        "takeover": ",".join(["0"] * 7 + ["30", "40"] * 2 + ["20-60"] * 2), "green_agent": _SOMETIMES_GREEN,
+        "max_episodes": 16, "min_episodes": 0, "improve_rounds": 1, "plan_games": 300_000, "imitate_updates": 16,
+        "checkpoint_updates": 1, "guard": True, **_IMITATES,
     },
 }  # fmt: skip
 # Measured by opponent: generalised advantage estimation is better against B_line and worse against Meander.

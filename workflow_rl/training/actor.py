@@ -16,7 +16,7 @@ from workflow_rl.engine.compiled import compiled
 from workflow_rl.engine.network import BITS_PER_HOST, HOSTS_PER_WORD
 from workflow_rl.engine.network_file import as_network
 from workflow_rl.engine.tables import fixed_unit_types
-from workflow_rl.envs.memory import WORD
+from workflow_rl.envs.memory import ANY_HOST, WORD
 from workflow_rl.envs.views import View, all_actions, pack_words, unpack_words
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
@@ -144,12 +144,13 @@ class Guard(NamedTuple):
 
 
 def make_guard(view: View) -> Guard:
-    """Builds the guard for the actions of a view."""
+    """Builds the guard for the actions of a view; with the memory, blue also knows which hosts red never holds."""
     network = as_network(view.network)
+    masks = type_masks(network) & (ANY_HOST if view.observation == "memory" else -1)
     bits = np.zeros((1, view.observed))
     bits[:, ACCESS_BIT::BITS_PER_HOST] = 1
     access = pack_words(bits, View(network=network))[0, : -(-view.observed // WORD)]
-    return Guard(type_masks(network), fixed_unit_types(network)[all_actions(view)], access)
+    return Guard(masks, fixed_unit_types(network)[all_actions(view)], access)
 
 
 def suspect_bits(guard: Guard) -> list[int]:

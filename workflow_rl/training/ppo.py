@@ -43,13 +43,17 @@ class ParallelOrderConditionedPPO:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.config.seed)
                 net = OrderConditionedActorCritic.of(self.config, view, self.codes.shape[1])
-        net.guard = make_guard(view) if self.config.guard and self.codes.shape[1] else None
         self.device = torch.device(choose_device(self.config.device))
         self.net = net.to(self.device)
+        self.set_guard(True)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=self.config.lr, betas=(0.9, 0.99), fused=True)
         self.scale = np.array([0.0, 0.0])  # mean and standard deviation of the returns the critic was trained on
         self.recent: deque[Any] = deque(maxlen=self.config.replay_batches)
         self.updates = 0
+
+    def set_guard(self, on: bool) -> None:
+        """Turns the guard of the settings, if they have one, on or off."""
+        self.net.guard = make_guard(self.view) if on and self.config.guard and self.codes.shape[1] else None
 
     @property
     def dtype(self) -> torch.dtype:

@@ -61,8 +61,6 @@ def check_task(config: TrainConfig, network: Network) -> None:
         )
     if config.improve_rounds and config.view != "memory":
         raise UserError("paired games improve the expert, who acts on its memory: use --view memory.")
-    if config.imitate_updates and config.guard and config.view == "memory":
-        raise UserError("the expert keeps orders in its own way, so the guard would block its actions; use --no-guard.")
     if config.device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' is not available on this machine; allowed: auto, cpu.")
 

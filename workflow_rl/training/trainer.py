@@ -91,10 +91,12 @@ class Training:
         start, cpu = time.perf_counter(), time.process_time()
         imitate = self.update < self.config.imitate_updates
         self.collector.set_strength(self._strength())
+        self.ppo.set_guard(not (imitate and self.config.view == "memory"))  # the expert keeps orders in its own way
         buffer = self.collector.collect(self.ppo, self.teacher if imitate else None)
         collected = time.perf_counter()
         stats = self.ppo.update(buffer, self.collector.last_keys(), self.progress, imitate)
         end = time.perf_counter()
+        self.ppo.set_guard(True)
         self.update += 1
         episodes = buffer.finished_episodes()
         shown = episodes[episodes["repairs"] > 0]
