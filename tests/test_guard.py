@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from tests.helpers import games
 from workflow_rl.defenders.export import export_agent
+from workflow_rl.defenders.imitation import expert_teacher
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
@@ -22,7 +24,7 @@ from workflow_rl.training.actor import Guard, block, make_guard
 from workflow_rl.training.collectors import Collector, Conduct, Stream, workflow_codes
 from workflow_rl.training.policy_file import load_policy
 from workflow_rl.training.ppo import ParallelOrderConditionedPPO
-from workflow_rl.training.trainer import train_workflow
+from workflow_rl.training.trainer import Training, train_workflow
 from workflow_rl.training.workflow import Workflow, all_workflows
 
 ORDER = "enterprise,user,op_server,defender,op_host"
@@ -108,3 +110,29 @@ def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
         assert np.array_equal(theirs == 0, ours == 0)
         blocked += int((ours == 0).sum())
     assert blocked
+
+
+def test_with_the_memory_a_false_alarm_on_defender_blocks_nothing(network: Network) -> None:
+    defender_first = Workflow.parse("defender,enterprise,user,op_server,op_host").indices()
+    for view, left_over in ((View("memory", "full"), 145), (PLAIN, 145 - 22)):  # Remove and Restore of eleven hosts
+        chances = np.ones(145, np.float32)
+        block(chances, make_guard(view), defender_first, np.array([believed(network, Defender=2)]))
+        assert chances.sum() == left_over
+
+
+def test_the_guard_is_off_while_the_expert_is_imitated_and_on_afterwards() -> None:
+    values = {"n_envs": 120, "hidden": 8, "plan_games": 0, "improve_rounds": 0, "takeover": "0", "green_agent": "sleep"}
+    config = make_config("obedient", **values, imitate_updates=1, max_episodes=1, red_agent="meander")
+    training = Training(config, load_network(), teacher=expert_teacher(config, None, lambda _: None))
+    seen = []
+    learn = training.ppo.update
+
+    def watch(*arguments: Any) -> dict[str, float]:
+        seen.append(training.ppo.net.guard)
+        return learn(*arguments)
+
+    training.ppo.update = watch  # type: ignore[method-assign]
+    with closing(training):
+        training.step()
+        assert seen == [None]
+        assert training.ppo.net.guard is not None
