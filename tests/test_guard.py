@@ -114,7 +114,7 @@ def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
 
 def test_with_the_memory_a_false_alarm_on_defender_blocks_nothing(network: Network) -> None:
     defender_first = Workflow.parse("defender,enterprise,user,op_server,op_host").indices()
-    for view, left_over in ((View("memory", "full"), 145), (PLAIN, 145 - 22)):  # Remove and Restore of eleven hosts
+    for view, left_over in ((View("memory", "full"), 145), (PLAIN, 145 - 24)):  # Remove and Restore of the others
         chances = np.ones(145, np.float32)
         block(chances, make_guard(view), defender_first, np.array([believed(network, Defender=2)]))
         assert chances.sum() == left_over
