@@ -120,18 +120,17 @@ def test_with_the_memory_a_false_alarm_on_defender_blocks_nothing(network: Netwo
         assert chances.sum() == left_over
 
 
-def test_the_guard_is_off_while_the_expert_is_imitated_and_on_afterwards() -> None:
-    values = {"n_envs": 120, "hidden": 8, "plan_games": 0, "improve_rounds": 0, "takeover": "0", "green_agent": "sleep"}
+def test_the_guard_is_off_while_the_expert_is_imitated_and_on_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    values: dict[str, Any] = {"n_envs": 120, "hidden": 8, "plan_games": 0, "improve_rounds": 0, "takeover": "0"}
     config = make_config("obedient", **values, imitate_updates=1, max_episodes=1, red_agent="meander")
     training = Training(config, load_network(), teacher=expert_teacher(config, None, lambda _: None))
-    seen = []
-    learn = training.ppo.update
+    learn, seen = training.ppo.update, []
 
-    def watch(*arguments: Any) -> dict[str, float]:
+    def watch(*arguments: Any) -> Any:
         seen.append(training.ppo.net.guard)
         return learn(*arguments)
 
-    training.ppo.update = watch  # type: ignore[method-assign]
+    monkeypatch.setattr(training.ppo, "update", watch)
     with closing(training):
         training.step()
         assert seen == [None]

@@ -52,11 +52,12 @@ def test_told_an_order_the_champion_keeps_it_and_has_the_stored_return(order: st
     assert found["obedience"][red]["kept"] > 0.9
 
 
-@pytest.mark.parametrize("part", ["orders", "leaderboard"])
-def test_every_order_is_kept_also_in_incidents(part: str) -> None:
+@pytest.mark.parametrize(("part", "in_the_challenge"), [("orders", 0.98), ("leaderboard", 0.95)])
+def test_every_order_is_kept_also_in_incidents(part: str, in_the_challenge: float) -> None:
     cells = stored(part)["cells"]
     assert all(len(cell["rows"]) == 120 for cell in cells.values())
-    for name, least in (("bline 0", 0.98), ("meander 0", 0.98), ("bline 30", 0.95), ("meander 40", 0.95)):
+    for name in ("bline 0", "meander 0", "bline 30", "meander 40"):
+        least = in_the_challenge if name.endswith(" 0") else 0.95
         assert cells[name]["least_compliance"] >= least
         assert cells[name]["least_kept"] >= least
 

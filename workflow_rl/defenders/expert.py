@@ -4,7 +4,7 @@ It observes what every defender observes (memory.py), neither the opponent's nam
 know the edition: in the leaderboard edition a Restore breaks HarakaRCE, and red remembers ports differently.
 
 It can be told a repair order. Then it fixes no host while it has reason to believe that red holds one of higher
-priority, and it looks for such hosts. Without an order it plays as if there were none.
+priority.
 """
 
 from __future__ import annotations
@@ -103,8 +103,6 @@ def advise(m: Memory, leaderboard: bool, order: np.ndarray) -> tuple[int, int]:
         if rule == CLEAN_UP:
             return action, rule
     action, rule = choose(m, leaderboard)
-    if len(order) == 0:
-        return action, rule
     kept = obey(m, action, order, leaderboard)
     if kept != action:
         return kept, FIRST_THINGS
@@ -123,10 +121,8 @@ def obey(m: Memory, action: int, order: np.ndarray, leaderboard: bool) -> int:
 @compiled
 def choose(m: Memory, leaderboard: bool) -> tuple[int, int]:
     """The action and the rule of the expert without an order."""
-    if m.step == 0:
-        return FIRST_DECOY + N_HOSTS * FEMITTER + USER2, OPENING
-    if m.step == 1:
-        return FIRST_DECOY + N_HOSTS * TOMCAT + USER2, OPENING
+    if m.step <= 1:
+        return FIRST_DECOY + N_HOSTS * (TOMCAT if m.step else FEMITTER) + USER2, OPENING
     if m.noisy:
         return amid_noise(m)
     if m.foe == MEANDER:
@@ -158,10 +154,9 @@ def due_host(m: Memory, order: np.ndarray, fixed: int, leaderboard: bool) -> int
         if unit_type == fixed:
             return NOBODY
         for host in range(ENTERPRISE0, N_HOSTS):
-            rooted = (m.foe == B_LINE and host == m.user and m.rooted == 1) or (m.noisy and holds(m.removed, host))
-            rooted = rooted or (
-                leaderboard and host == USER3 and holds(m.removed, host) and m.idle[host] >= IDLE_TOLD[0]
-            )
+            # after a Remove, Analyse only finds old files
+            left = m.noisy == 1 or (leaderboard and host == USER3 and m.idle[host] >= IDLE_TOLD[0])
+            rooted = (m.foe == B_LINE and host == m.user and m.rooted == 1) or (left and holds(m.removed, host))
             if TYPES[host] == unit_type and host != USER0 and (rooted or compromised(m, host)):
                 return host
     return NOBODY
@@ -326,14 +321,11 @@ def defend_easy_targets(m: Memory, leaderboard: bool) -> tuple[int, int]:
 
 @compiled
 def silent_break_in(m: Memory) -> bool:
-    """Was an attack on a Windows server followed by silence, which indicates an escalation?
-
-    One silent step is enough if every failed attack leaves a trace; two are needed if restored hosts lack decoys.
-    """
+    """Was an attack on a Windows server followed by silence, which indicates an escalation?"""
     host = m.host[0]
     if (host != ENTERPRISE1 and host != ENTERPRISE2) or m.activity[0] != SCAN or not holds(m.again, host):
         return False
-    silence = 1
+    silence = 1  # enough if every failed attack leaves a trace; two if restored hosts lack decoys
     for other in (USER2, ENTERPRISE0):
         if m.decoys[other] == 0 and holds(m.scanned, other):
             silence = 2

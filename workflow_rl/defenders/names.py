@@ -19,7 +19,7 @@ from workflow_rl.runs import Json
 
 CHAMPION = "champion"
 BY_NAME = (*REFERENCE_POLICIES, CHAMPION)
-DATA = Path(__file__).parent
+DATA = Path(__file__).parent / "weights"  # of the bundled champions
 DEFAULT_EPISODES = {"native": 1000, "cyborg": 100}  # the challenge's own evaluation plays 100
 LIVE_BLUES = ("random", "reactive-remove", CHAMPION)  # defenders of lockstep games
 ROUNDING = 1e-9
