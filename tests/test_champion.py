@@ -115,7 +115,8 @@ def test_watch_and_export_know_the_champion_by_name(tmp_path: Path) -> None:
     done = run_json("export", "champion", tmp_path / "agent", "--edition", "leaderboard")
     assert (done["edition"], done["greedy"]) == ("leaderboard", True)
     assert "leaderboard edition" in (tmp_path / "agent" / "README.md").read_text("utf-8")
-    assert run_json("evaluate", tmp_path / "agent", "--episodes", "10")["edition"] == "leaderboard"
+    found = run_json("evaluate", tmp_path / "agent", "--takeover", "0", "--episodes", "10")
+    assert found["edition"] == "leaderboard"
 
 
 @pytest.mark.parametrize(
