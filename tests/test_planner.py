@@ -87,9 +87,10 @@ def test_actions_of_the_expert_gain_nothing_and_others_are_judged(played: Played
     assert (gains[played.notes["action"] == played.notes["usual"]] == 0).all()
 
 
-def test_a_long_look_finds_more_than_luck_would() -> None:
-    """In the leaderboard edition looking ahead is worth half a point against Meander."""
-    planner = make_planner("leaderboard", Look(rollouts=500, particles=300, horizon=25))
+def test_a_long_look_finds_what_rules_of_the_wrong_edition_leave() -> None:
+    """The expert's own rules leave hardly anything to find; those of the leaderboard edition do in the current one."""
+    planner = make_planner("current", Look(rollouts=500, particles=300, horizon=25))._replace(leaderboard=True)
     played = play_games(planner, MEANDER, 40, seed=7)
     gains = gains_of(planner, played.notes, 50, seed=8).sum(axis=1)
-    assert gains.mean() > 2 * gains.std() / np.sqrt(len(gains))
+    assert gains.mean() > 2.0
+    assert gains.mean() > 10 * gains.std() / np.sqrt(len(gains))
