@@ -30,6 +30,8 @@ ELSEWHERE = {
     "python -m benchmarks scaling": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks limit": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks planner": "minutes of measuring; tests/test_planner.py looks ahead less",
+    "python -m benchmarks obedient leaderboard": "minutes; tests/test_obedient.py looks at the stored table",
+    "python -m benchmarks obedient cyborg": "minutes on CybORG; tests/test_obedient.py looks at the stored table",
     "python -m benchmarks obedient orders": "minutes of measuring; tests/test_obedient.py plays some of the orders",
     "python -m benchmarks page": "writes docs/results.md; tests/test_studies.py compares the page",
     "python -m benchmarks cluster overhead": "minutes of measuring; tests/test_cluster.py runs such searches smaller",
