@@ -59,7 +59,7 @@ def slip(s: State, m: Memory, action: int) -> int:
 def teach(m: Memory, key: np.ndarray, leaderboard: bool, exceptions: Exceptions, order: np.ndarray) -> int:
     """The teacher's action (0 .. 144) for a memory, its key, and the order of repair that it is told (may be empty).
 
-    Exceptions were found without an order. Where the expert keeps the one that it is told, they do not count.
+    Exceptions were found without an order. Where the expert keeps the one that it is told, or looks, they do not count.
     """
     action, rule = advise(m, leaderboard, order)
     row = exceptions.slots[find(exceptions.slots, exceptions.keys, key)]
