@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command import main
-from benchmarks.results import RESULTS
+from benchmarks.results import source_digest
 from workflow_rl.config import CHALLENGE_LENGTHS
 from workflow_rl.defenders.names import DATA, Asked, challenge
 from workflow_rl.defenders.protocol import evaluate_table, reference_policy
@@ -46,7 +45,7 @@ from workflow_rl.training.trainer import train_workflow
 EDITIONS = ("current", "leaderboard")
 REDS = ("bline", "meander", "sleep")
 GAMES, CYBORG_GAMES, SEED = 10_000, 400, 20_261_116  # no choice is based on this seed
-ORIGINAL = Path(tempfile.gettempdir()) / "workflow_rl-original"
+ORIGINAL = Path("runs") / f"original-{source_digest()}"  # trained once
 
 
 def _quiet(_: float) -> None:
@@ -73,28 +72,30 @@ def official(policy: str, edition: str, backend: Backend = NATIVE, games: int = 
 
 
 def table() -> dict[str, Any]:
-    """The measurement `original` makes the runs of that name; without them its row is that of the stored result."""
-    stored, found = json.loads((RESULTS / "champion_table.json").read_text("utf-8")), {}
+    """Champion, expert and the policy of the preset `original`."""
+    found = {}
     for edition in EDITIONS:
         found[edition] = {name: short(official(name, edition)) for name in ("champion", "expert")}
-        if (ORIGINAL / edition).exists():
-            found[edition]["original"] = short(official(str(ORIGINAL / edition), edition))
-        else:
-            kept = stored["figures"]["editions"][edition]["original"]
-            found[edition]["original"] = {"commit": stored["commit"]} | kept
+        found[edition]["original"] = short(official(str(_original(edition)), edition))
     return {"games": GAMES, "seed": SEED, "editions": found}
 
 
 def original() -> dict[str, Any]:
     """The preset `original` as it is: one general policy, 100,000 episodes, here against both attackers in turn."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        return dict(zip(EDITIONS, pool.map(_train_original, EDITIONS), strict=True))
+        runs = list(pool.map(_original, EDITIONS))
+    return {run.name: json.loads((run / "result.json").read_text("utf-8")) | {"run": ""} for run in runs}
 
 
-def _train_original(edition: str) -> dict[str, Any]:
-    config = make_config("original", red_agent="bline,meander", edition=edition)
-    with closing(Run.create(ORIGINAL / edition, config, copy_of(load_network()))) as run:
-        return asdict(train_workflow(config, run)) | {"run": ""}
+def _original(edition: str) -> Path:
+    """The run of the preset `original`; it is trained if it is not there."""
+    place = ORIGINAL / edition
+    if not (place / "result.json").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        config = make_config("original", red_agent="bline,meander", edition=edition)
+        with closing(Run.create(place, config, copy_of(load_network()))) as run:
+            train_workflow(config, run)
+    return place
 
 
 def cyborg() -> dict[str, Any]:
@@ -162,7 +163,7 @@ def wrapper() -> dict[str, Any]:
         blues = {
             "champion": champion(edition),
             "expert": reference_policy("expert", load_network(), edition),
-            "original": policy_of(ORIGINAL / edition, "", load_network()),
+            "original": policy_of(_original(edition), "", load_network()),
         }
         for name, blue in blues.items():
             tables, apart = [], []

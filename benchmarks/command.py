@@ -3,6 +3,7 @@
 python -m benchmarks                    # lists them
 python -m benchmarks champion table     # runs one part; without a part, all of them
 python -m benchmarks ablation --quick   # runs a study; a killed one resumes where it was
+python -m benchmarks all                # runs whatever the present source has not measured; hours
 python -m benchmarks page               # writes docs/results.md from the stored results
 """
 
@@ -21,12 +22,12 @@ from workflow_rl.errors import UserError, check_choice
 
 RESULTS, PAGE = Path("benchmarks/results"), Path("docs/results.md")
 FULL, QUICK = Path("runs/studies"), Path("runs/studies-quick")
-ALL_STUDIES, WRITE_PAGE = "studies", "page"
+ALL_STUDIES, ALL, WRITE_PAGE = "studies", "all", "page"
 
 
 def command(
     name: Annotated[
-        str, typer.Argument(help="An experiment, `studies` for all studies, or `page`; none lists them.")
+        str, typer.Argument(help="An experiment, `studies` or `all` of them, or `page`; none lists them.")
     ] = "",
     part: Annotated[list[str] | None, typer.Argument(help="Its part or argument.", show_default=False)] = None,
     quick: Annotated[bool, typer.Option(help="A small form of a study that only shows that it works.")] = False,
@@ -47,12 +48,12 @@ def command(
         listed["experiments"] = {key: one.asks for key, one in EXPERIMENTS.items()}
         show_result(listed, as_json, _list)
         return
-    check_choice("experiment", name, (*STUDIES, ALL_STUDIES, WRITE_PAGE, *EXPERIMENTS))
-    if name in EXPERIMENTS:
+    check_choice("experiment", name, (*STUDIES, ALL_STUDIES, ALL, WRITE_PAGE, *EXPERIMENTS))
+    if name in (ALL, *EXPERIMENTS):
         options = {"--quick": quick, "--folder": folder, "--results": results, "--jobs": jobs}
         if given := [option for option, value in options.items() if value]:
             raise UserError(f"{name} is not a study; leave {given[0]} out.")
-        paths = [_done(name, path) for path in run_experiment(name, words)]
+        paths = _run_all(words) if name == ALL else [_done(name, path) for path in run_experiment(name, words)]
     elif words:
         raise UserError(f"{name} has no parts; leave {words!r} out.")
     elif name == WRITE_PAGE:
@@ -71,6 +72,14 @@ def _done(name: str, path: Path) -> Path:
 def _show(paths: list[Path]) -> None:
     for path in paths:
         print(path)
+
+
+def _run_all(words: str) -> list[Path]:
+    from benchmarks.campaign import run_all
+
+    if words:
+        raise UserError(f"{ALL} has no parts; leave {words!r} out.")
+    return run_all(say)
 
 
 def _run_studies(names: list[str], quick: bool, folder: Path, results: Path, jobs: int | None) -> list[Path]:
@@ -92,7 +101,8 @@ def _write_page(results: Path, output: Path, quick: bool) -> Path:
 
 
 def _list() -> None:
-    print(f"Studies (`{ALL_STUDIES}` runs all of them, `{WRITE_PAGE}` writes {PAGE}):")
+    print(f"`{ALL}` runs all that the present source has not measured; `{WRITE_PAGE}` writes {PAGE}.")
+    print(f"Studies (`{ALL_STUDIES}` runs all of them):")
     for name, asks in STUDIES.items():
         print(f"  {name:15} {asks}")
     print("Other experiments, with their parts or the default of their argument:")

@@ -2,12 +2,13 @@
 
 A study compares at equal budget and keeps its finished cells (benchmarks/studies). Every other experiment is a module
 of this folder. Its function ``measure``, called with the words of the part or argument, or the function named as the
-part, returns the figures; they are stored in results/NAME.json, those of a part in results/NAME_PART.json. A function
-that writes its own files returns nothing.
+part, returns the figures; they are stored in results/NAME.json, those of a part in results/NAME_PART.json. Experiments
+that do not store write files of their own.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,11 +22,12 @@ RECORDINGS = "../shared/cage2-oracle"  # games of genuine CybORG
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment asks, and the names of its parts or the default of its argument."""
+    """What an experiment asks, the names of its parts or the default of its argument, and whether it stores figures."""
 
     asks: str
     parts: tuple[str, ...] = ()
     argument: str = ""
+    stores: bool = True
 
 
 EXPERIMENTS = {
@@ -51,7 +53,7 @@ EXPERIMENTS = {
         "what orders and the search are worth when blue takes over late",
         ("search", "regret", "strategies", "general", "cyborg", "lockstep"),
     ),
-    "limits": Experiment("(writes the limits that ship with the package, from the result of `limit`)"),
+    "limits": Experiment("(writes the limits that ship with the package, from the result of `limit`)", stores=False),
     "memory": Experiment("what the small memory is worth from scratch, in return and in seconds"),
     "mutations": Experiment("which wrong entries of the engine's tables a replay notices", argument=RECORDINGS),
     "networks": Experiment(
@@ -61,7 +63,7 @@ EXPERIMENTS = {
         "what every order costs the champion, beside what could be reached",
         ("orders", "leaderboard", "known", "green", "cyborg"),
     ),
-    "pictures": Experiment("(writes the pictures of the documents, from the stored run)"),
+    "pictures": Experiment("(writes the pictures of the documents, from the stored run)", stores=False),
     "planner": Experiment("what looking ahead is worth when blue decides, by milliseconds per step"),
     "playbooks": Experiment(
         "whether GP-UCB finds better orders than random search where there are thousands",
@@ -101,7 +103,14 @@ def run_experiment(name: str, part: str = "") -> Iterator[Path]:
         raise UserError(f"{name} has no parts; leave {part!r} out.")
     for words in (part or experiment.argument,) if part or not experiment.parts else experiment.parts:
         module = import_module(f"benchmarks.{name}")
+        began = time.perf_counter()
         figures = module.measure(*words.split()) if hasattr(module, "measure") else getattr(module, words)()
-        if figures is not None:
-            stored = "_".join([name, *words.replace("-", "_").split()]) if experiment.parts else name
-            yield write_result(stored, f"python -m benchmarks {name} {words}".strip(), figures)
+        if experiment.stores:
+            stored = stored_name(name, words if experiment.parts else "")
+            seconds = round(time.perf_counter() - began, 1)
+            yield write_result(stored, f"python -m benchmarks {name} {words}".strip(), figures, seconds=seconds)
+
+
+def stored_name(name: str, part: str) -> str:
+    """The name of the result file of an experiment's part."""
+    return "_".join([name, *part.replace("-", "_").split()])

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.command import main
 from benchmarks.incidents import INCIDENTS
-from benchmarks.results import RESULTS
+from benchmarks.results import RESULTS, source_digest
 from benchmarks.search import run
 from workflow_rl.runs import write_atomically
 from workflow_rl.studies.workflow_table import read_table
@@ -39,7 +39,7 @@ SHORTER_PLANT_INCIDENT = {
     ),
     "bline": (["--n-envs", "100"], ["--n-envs", "100", "--max-episodes", "200"]),
 }
-WORK = Path("runs/playbooks")  # finished searches and trainings, so that a killed study goes on
+WORK = Path("runs") / f"playbooks-{source_digest()}"  # finished searches and trainings, so that a killed study goes on
 
 
 def once(place: Path, *arguments: str) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import main
-from benchmarks.results import RESULTS, read_result_file, write_result
-from workflow_rl.runs import commit
 
 ROOT = Path(__file__).resolve().parent.parent
 WAYS = ROOT.parent / "ways"
@@ -103,7 +101,7 @@ def run(name: str, way: Way) -> dict[str, Any]:
     counts = {kind.rstrip("s") if kind.startswith("error") else kind: int(n) for n, kind in COUNTS.findall(closing)}
     return {
         "way": way.words, "command": f"make {way.target}", "exit_code": code, "setup_seconds": round(setup, 1),
-        "seconds": round(seconds, 1), "commit": commit(),
+        "seconds": round(seconds, 1),
     } | {kind: counts.get(kind, 0) for kind in ("passed", "failed", "error", "skipped")}  # fmt: skip
 
 
@@ -117,15 +115,12 @@ def prepare() -> None:
     assert (WAYS / "locale" / LATIN).is_dir(), "localedef made no locale; install Debian's package locales"
 
 
-def measure(name: str) -> None:
-    """Runs one way and stores its outcome in the file of all ways."""
+def measure(name: str) -> dict[str, Any]:
+    """Runs one way."""
     prepare()
-    path = RESULTS / "test_ways.json"
-    known: dict[str, Any] = read_result_file(path)["figures"] if path.exists() else {}
-    found = known | {name: run(name, NAMES[name])}
-    print(name, found[name], flush=True)
-    write_result("test_ways", "python -m benchmarks test_ways", {way: found[way] for way in NAMES if way in found})
+    found = run(name, NAMES[name])
     shutil.rmtree(WAYS / name)
+    return found
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 
 With a number: incidents, in which blue takes over after that many steps. There each order of the types that red takes
 is trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes. An interrupted
-measurement resumes: finished trainings are kept in runs/, by commit.
+measurement resumes: finished trainings are kept in runs/, by source.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command import main
+from benchmarks.results import source_digest
 from benchmarks.table_summary import summary
 from workflow_rl.config import is_incident
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.envs.game import Games
 from workflow_rl.presets import make_config
-from workflow_rl.runs import commit
 from workflow_rl.search.finalists import taken_types
 from workflow_rl.studies.workflow_table import table_from_json
 from workflow_rl.training.trainer import train_workflow
@@ -54,7 +54,7 @@ def measure(red: str, takeover: str = "0") -> dict[str, Any]:
     name = f"workflow_table_{red}_{takeover}" if incident else f"workflow_table_{red}"
     orders = [",".join(p) for p in permutations(taken if incident else load_network().unit_types)]
     replicates = REPLICATES.get(takeover, 3)
-    journal = Path("runs") / f"{name}-{commit()}.jsonl"
+    journal = Path("runs") / f"{name}-{source_digest()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
     lines = journal.read_text("utf-8").splitlines(keepends=True) if journal.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be cut off

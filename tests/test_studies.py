@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.campaign import run_all
 from benchmarks.experiments import EXPERIMENTS, run_experiment
 from benchmarks.page import answers, formats
 from benchmarks.page.formats import one_line
 from benchmarks.page.render import render, write_page
-from benchmarks.results import read_result_file, write_result_to
+from benchmarks.results import read_result_file, source_commit, source_digest, write_result_to
 from benchmarks.studies import statistics
 from benchmarks.studies.cells import Cell, Laboratory
 from benchmarks.studies.games import greedy_priority, play, play_games
@@ -81,7 +82,6 @@ class TestQuickForms:
             assert found["command"] == f"python -m benchmarks {name} --quick"
             assert found["quick"] is True
             assert found["seeds"]
-            assert found["commits_of_cells"]
             assert found["cells"] > 0
             assert set(found["machine"]) == {"processor", "cores", "python"}
 
@@ -247,7 +247,7 @@ def test_a_result_without_a_figure_of_the_page_is_refused_in_a_sentence(copied: 
 
 
 def test_bad_input_is_one_sentence() -> None:
-    names = ", ".join([*STUDIES, "studies", "page", *EXPERIMENTS])
+    names = ", ".join([*STUDIES, "studies", "all", "page", *EXPERIMENTS])
     cases = {
         ("nothing",): f"unknown experiment 'nothing'; allowed: {names}.",
         ("page", "--quick"): "the page is made from complete results; leave --quick out.",
@@ -322,6 +322,80 @@ def test_figures_are_stored_with_the_command_that_measures_them(
     assert list(run_experiment("pictures")) == []
 
 
+@pytest.fixture
+def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A small checkout with a source, a stored result and a document."""
+    for name in ("workflow_rl/rules.py", "benchmarks/results/x.json", "docs/page.md"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("{}", "utf-8")
+    monkeypatch.setattr("benchmarks.results.ROOT", tmp_path)
+    for word in ("GIT_AUTHOR", "GIT_COMMITTER"):
+        monkeypatch.setenv(f"{word}_NAME", "somebody")
+        monkeypatch.setenv(f"{word}_EMAIL", "somebody@example.org")
+    record(tmp_path, "first")
+    return tmp_path
+
+
+def record(folder: Path, message: str) -> None:
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", message)):
+        subprocess.run(["git", "-C", str(folder), *words], check=True)
+
+
+def test_results_and_documents_leave_the_commit_of_the_source_as_it_is(repository: Path) -> None:
+    first = source_commit()
+    assert len(first) == 12
+    for name in ("benchmarks/results/x.json", "docs/page.md"):
+        (repository / name).write_text("[]", "utf-8")
+        assert source_commit() == first
+    record(repository, "figures")
+    assert source_commit() == first
+    (repository / "workflow_rl" / "rules.py").write_text("x = 1", "utf-8")
+    assert source_commit() == f"{first}-dirty"
+    record(repository, "rules")
+    assert source_commit() not in (first, f"{first}-dirty")
+
+
+def test_a_changed_source_makes_every_cell_another_one(repository: Path) -> None:
+    keys = []
+    for text in ("x = 1", "x = 2"):
+        (repository / "workflow_rl" / "rules.py").write_text(text, "utf-8")
+        source_digest.cache_clear()
+        keys.append(Cell("play", {"seed": 1}).key)
+    (repository / "benchmarks" / "results" / "x.json").write_text("[]", "utf-8")
+    source_digest.cache_clear()
+    assert Cell("play", {"seed": 1}).key == keys[1] != keys[0]
+    source_digest.cache_clear()
+
+
+def test_everything_again_skips_what_the_present_source_has_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started: list[list[str]] = []
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        started.append(command[3:])
+        return subprocess.CompletedProcess(command, int(command[3:] == ["env"]))
+
+    monkeypatch.setattr("benchmarks.campaign.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.campaign.source_commit", lambda: "abc")
+    monkeypatch.setattr("benchmarks.campaign.subprocess.run", run)
+    for name, commit in (("study_limit", "abc"), ("champion_table", "older")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"commit": commit, "figures": {}}), "utf-8")
+    with pytest.raises(UserError, match="these failed: env"):
+        run_all(lambda _: None)
+    assert ["limit"] not in started
+    assert started[0] == ["workflow_table", "bline"]
+    for words in (["champion", "table"], ["rollout"], ["playbooks", "five", "bline", "0"]):
+        assert words in started
+    assert not {"limits", "pictures"} & {words[0] for words in started}
+
+
+def test_everything_again_needs_a_committed_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.campaign.source_commit", lambda: "abc-dirty")
+    with pytest.raises(UserError, match="commit it first"):
+        run_all(lambda _: None)
+
+
 def laboratory(folder: Path) -> Laboratory:
     return Laboratory(folder, 1, lambda _: None)
 
@@ -329,7 +403,7 @@ def laboratory(folder: Path) -> Laboratory:
 def write_cell(folder: Path, cell: Cell, outcome: Any) -> Path:
     path = folder / "cells" / f"{cell.key}.json"
     path.parent.mkdir(exist_ok=True)
-    kept = {"task": cell.task, "arguments": cell.arguments, "commit": "abc", "seconds": 1.5, "outcome": outcome}
+    kept = {"task": cell.task, "arguments": cell.arguments, "seconds": 1.5, "outcome": outcome}
     path.write_text(json.dumps(kept), "utf-8")
     return path
 
@@ -341,7 +415,6 @@ def test_a_cell_that_is_kept_is_not_made_again(tmp_path: Path) -> None:
     with lab.held():
         assert lab.ask([cell, cell]) == [{"x": 1}, {"x": 1}]
     assert lab.spent == {cell.key: 1.5}
-    assert lab.commits == {"abc"}
 
 
 def test_other_arguments_are_another_cell() -> None:

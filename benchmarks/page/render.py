@@ -27,6 +27,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {  # with the studies that each needs bes
     "baselines": (),
     "rollout": ("rollout",),
     "ablation": ("ablation",),
+    "lengths": ("lengths",),
     "robustness": ("robustness",),
     "scaling": ("scaling",),
     "challenge": (),

@@ -8,12 +8,11 @@ import numpy as np
 
 from benchmarks.studies.baselines import ENTERPRISE_FIRST, OBEDIENCE, USER_FIRST, Ask, seeds, small
 from benchmarks.studies.cells import Cell
-from benchmarks.studies.statistics import difference, paired, summary
+from benchmarks.studies.statistics import paired, summary
 
 RED = "bline"
 ORDERS = {"enterprise first": ENTERPRISE_FIRST, "user first": USER_FIRST}
 STRENGTHS = {"penalty": (0.0, 5.0, 10.0, 20.0, 40.0), "potential": (10.0, 30.0, 100.0)}
-LENGTHS = (350, 700, 1400)
 STARTS = (30, 100)
 EPISODES = 200  # per environment of the trainings that are compared: 4 million transitions
 FIGURES = ("mean_return", *OBEDIENCE, "transitions", "seconds")
@@ -26,7 +25,6 @@ def ablation(ask: Ask, quick: bool) -> dict[str, Any]:
         "orders": ORDERS,
         "episodes": _episodes(quick),
         "strength": _strength(ask, quick),
-        "length": _length(ask, quick),
         "early_stopping": _early_stopping(ask, quick),
         "conditioning": _conditioning(ask, quick),
         "warm_start": _warm_start(ask, quick),
@@ -62,16 +60,6 @@ def _strength(ask: Ask, quick: bool) -> dict[str, Any]:
         }
         for kind, strengths in STRENGTHS.items()
     }
-
-
-def _length(ask: Ask, quick: bool) -> dict[str, Any]:
-    """The default training at half, full and double length: does the effect of the order remain?"""
-    lengths = (5, 6) if quick else LENGTHS
-    found: dict[str, Any] = {str(n): _of_orders(ask, quick, max_episodes=n) for n in lengths}
-    first, second = ORDERS
-    for row in found.values():
-        row["effect"] = difference(row[first]["mean_return"]["values"], row[second]["mean_return"]["values"])
-    return found
 
 
 def _early_stopping(ask: Ask, quick: bool) -> dict[str, Any]:

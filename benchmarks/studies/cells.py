@@ -1,8 +1,8 @@
 """Cells: the units of work of a study, each kept on disk as soon as it is finished.
 
-A cell is the name of a task (tasks.py) with arguments that JSON can hold. Its outcome is kept under a digest of both: a
-killed study resumes where it was, and studies that need the same training share it. A kept cell records the commit that
-computed it; the result file of a study lists these commits.
+A cell is the name of a task (tasks.py) with arguments that JSON can hold. Its outcome is kept under a digest of both
+and of the source: a killed study resumes where it was, studies that need the same training share it, and a change of
+rules, learner or presets makes every cell anew.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.results import source_digest
 from workflow_rl.envs.parent_watch import end_with
 from workflow_rl.errors import UserError
-from workflow_rl.runs import commit, hold, parse_json, write_atomically
+from workflow_rl.runs import hold, parse_json, write_atomically
 
 Say = Callable[[str], None]
-
-VERSION = 3  # part of every key; raise it when learner, presets, rules or tasks change, so that no old cell is used
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Digest of task and arguments."""
-        text = json.dumps([VERSION, self.task, self.arguments], sort_keys=True)
+        """Digest of source, task and arguments."""
+        text = json.dumps([source_digest(), self.task, self.arguments], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
@@ -64,7 +63,6 @@ class Kept:
 
     task: str
     arguments: dict[str, Any]
-    commit: str
     seconds: float
     outcome: Any
 
@@ -82,14 +80,13 @@ class Laboratory:
     folder: Path
     jobs: int
     say: Say
-    commits: set[str] = field(default_factory=set)
     spent: dict[str, float] = field(default_factory=dict)  # seconds of each cell that was asked for
     pool: ProcessPoolExecutor | None = None
     study: str = ""
 
     def begin(self, study: str) -> None:
         """Counts the cells from now on for this study."""
-        self.study, self.commits, self.spent = study, set(), {}
+        self.study, self.spent = study, {}
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -116,7 +113,6 @@ class Laboratory:
             done += 1
             self.say(f"{self.study}: {done} of {len(known)}: {cell}, {kept.seconds:.1f} s")
         found = {key: kept for key, kept in known.items() if kept}
-        self.commits |= {kept.commit for kept in found.values()}
         self.spent |= {key: kept.seconds for key, kept in found.items()}
         return [found[cell.key].outcome for cell in cells]
 
@@ -168,11 +164,10 @@ def work(task: str, arguments: dict[str, Any], folder: str) -> Kept:
     from benchmarks.studies import tasks
 
     torch.set_num_threads(1)
-    made_by = commit()  # of the source as it is now
     began = time.perf_counter()
     key = Cell(task, arguments).key
     function, place = getattr(tasks, task), Path(folder) / "cells" / f"{key}.safetensors"
     outcome = function(**({"place": place} if "place" in signature(function).parameters else {}), **arguments)
-    kept = Kept(task, arguments, made_by, time.perf_counter() - began, outcome)
+    kept = Kept(task, arguments, time.perf_counter() - began, outcome)
     write_atomically(Path(folder) / "cells" / f"{key}.json", json.dumps(vars(kept), indent=1).encode())
     return kept
