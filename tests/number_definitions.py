@@ -95,7 +95,7 @@ DEFINITIONS = {
         "largest of 27": "three policies, three opponents, three lengths",
     },
     "CHANGELOG.md": {
-        "0.1.0": "our version",
+        "1.0.0": "our version",
         f"more than {SMALL_ROOM.hosts - 1} hosts": "the small record",
         f"{CAPACITY['hosts']} hosts, {CAPACITY['subnets']} subnets, {CAPACITY['unit_types']} unit types": "limits",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,

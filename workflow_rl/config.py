@@ -10,7 +10,7 @@ from typing import Any
 
 from workflow_rl.errors import UserError, check_choice
 
-VERSION = "0.1.0"
+VERSION = "1.0.0"
 CHALLENGE_LENGTHS = (30, 50, 100)  # episode lengths of the challenge's evaluation
 VIEWS, ACTION_VIEWS = ("plain", "short-memory", "small-memory", "memory"), ("full", "host-decoy")  # see views.py
 PATHS = ("auto", "fast", "plain")
