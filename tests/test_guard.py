@@ -14,6 +14,7 @@ import torch
 from tests.helpers import games
 from workflow_rl.defenders.export import export_agent
 from workflow_rl.defenders.imitation import expert_teacher
+from workflow_rl.defenders.names import CHAMPION, policy_path
 from workflow_rl.engine.network import Network
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
@@ -42,6 +43,16 @@ def left(network: Network, guard: Guard, observation: int) -> set[str]:
     assert (chances[:15] == 1).all()  # Sleep, Monitor, Analyse
     assert (chances[28:132] == 1).all()  # decoys
     return {network.unit_types[guard.fixed[action]] for action in np.flatnonzero(chances) if guard.fixed[action] >= 0}
+
+
+def exported(folder: Path) -> Any:
+    """The module of an exported agent."""
+    spec = importlib.util.spec_from_file_location("guarded_agent", folder / "agent.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_only_types_before_and_with_the_one_that_looks_due_may_be_fixed(network: Network) -> None:
@@ -90,11 +101,7 @@ def test_a_guarded_policy_is_guarded_wherever_it_goes(tmp_path: Path) -> None:
     policy = load_policy(tmp_path / "run")
     assert policy.net.guard is not None
     export_agent(tmp_path / "run", tmp_path / "agent")
-    spec = importlib.util.spec_from_file_location("guarded_agent", tmp_path / "agent" / "agent.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = exported(tmp_path / "agent")
     agent = module.Agent(str(tmp_path / "run" / "policy.safetensors"))  # any policy file, not only the exported one
     assert module.Agent()._guard == agent._guard
     ppo = ParallelOrderConditionedPPO(config, workflow_codes((Workflow.parse(ORDER),)), policy.net)
@@ -135,3 +142,47 @@ def test_the_guard_is_off_while_the_expert_is_imitated_and_on_afterwards(monkeyp
         training.step()
         assert seen == [None]
         assert training.ppo.net.guard is not None
+
+
+def test_with_the_memory_blue_does_not_wait_while_red_holds_the_operational_server(network: Network) -> None:
+    guard = make_guard(View("memory", "full"))
+
+    def allowed(wanted: str, **hosts: int) -> list[str]:
+        names = [network.action_name(action) for action in range(network.n_actions)]
+        chances = np.zeros(len(names), np.float32)  # as after a softmax that leaves the others no chance
+        chances[names.index(wanted)] = 1
+        block(chances, guard, Workflow.parse(ORDER).indices(), np.array([believed(network, **hosts)]))
+        return [names[action] for action in np.flatnonzero(chances)]
+
+    assert allowed("Sleep", Op_Server0=3) == ["Restore Op_Server0"]
+    assert allowed("DecoyTomcat User1", Op_Server0=2, User3=3, User0=3) == ["Restore User3"]
+    held = {"Op_Server0": 2, "User3": 3, "Enterprise0": 2, "Enterprise2": 3}
+    assert allowed("Sleep", **held) == ["Restore Enterprise0", "Restore Enterprise2"]
+    for wanted in ("Restore Enterprise1", "Remove Enterprise0", "Analyse User2"):  # blue may know more than it sees
+        assert allowed(wanted, **held) == [wanted]
+    assert allowed("Sleep", Op_Server0=1) == ["Sleep"]  # removed: nobody knows
+    assert allowed("Sleep", Enterprise2=3) == ["Sleep"]
+    assert make_guard(PLAIN).urgent == 0
+
+
+def test_the_exported_obedient_champion_does_not_wait_either(tmp_path: Path) -> None:
+    """The network and the exported agent leave the same actions."""
+    order = "user,enterprise,op_server,op_host,defender"
+    policy = load_policy(policy_path(CHAMPION, "current", load_network(), workflow=order))
+    assert policy.net.guard is not None
+    workflows = (Workflow.parse(order),)
+    ppo = ParallelOrderConditionedPPO(
+        make_config("obedient", workflow=order, takeover="30"), workflow_codes(workflows), policy.net
+    )
+    collector = Collector(games("bline", takeover="30"), 40, 3, Conduct(workflows, view=policy.view), Stream(5))
+    keys = collector.collect(ppo).keys
+    export_agent(CHAMPION, tmp_path / "agent", workflow=order)
+    agent, urgent = exported(tmp_path / "agent").Agent(), 0
+    for key in keys:
+        inputs = ppo._inputs(key[None])[0, : policy.view.n_bits].numpy()
+        ours, theirs = ppo.probabilities(key[None])[0], agent._probabilities(inputs)
+        assert np.array_equal(theirs == 0, ours == 0)
+        if int(key[0]) >> 4 * load_network().host_names.index("Op_Server0") + 3 & 1:
+            urgent += 1
+            assert not policy.net.guard.waits[ours.argmax()]
+    assert urgent

@@ -154,18 +154,23 @@ class Agent:
             hidden = np.tanh(weight @ hidden + bias)
         weight, bias = self._layers[-1]
         logits = weight @ hidden + bias
-        logits[self._blocked(inputs)] = -np.inf
+        if self._guard:
+            self._apply_guard(logits, inputs)
         chances = np.exp(logits - logits.max())
         return np.asarray(chances / chances.sum(), np.float32)
 
-    def _blocked(self, inputs: np.ndarray) -> list[int]:
-        """Fixes that the guard masks: those of a type while one of higher priority looks compromised."""
-        if not self._guard:
-            return []
-        packed = sum(1 << int(bit) for bit in np.flatnonzero(inputs[: self.n_observed]))
-        looks = [packed & self._guard["suspect"][kind] != 0 for kind in self._order]
-        later = self._order[looks.index(True) + 1 :] if any(looks) else []
-        return [action for action, kind in enumerate(self._guard["fixed"]) if kind in later]
+    def _apply_guard(self, logits: np.ndarray, inputs: np.ndarray) -> None:
+        """Masks fixes of a type while one of higher priority looks compromised.
+
+        A policy that would wait although an urgent host looks compromised must restore what looks due.
+        """
+        guard, packed = self._guard, sum(1 << int(bit) for bit in np.flatnonzero(inputs[: self.n_observed]))
+        looks = [packed & guard["suspect"][kind] for kind in self._order]
+        first = next((place for place, seen in enumerate(looks) if seen), len(looks))
+        later = self._order[first + 1 :]
+        logits[[action for action, kind in enumerate(guard["fixed"]) if kind in later]] = -np.inf
+        if packed & guard.get("urgent", 0) and guard["waits"][logits.argmax()]:  # absent from older files
+            logits[[action for action, bit in enumerate(guard["restored"]) if not bit & looks[first]]] = -np.inf
 
     def _uniform(self) -> float:
         """The next number in [0, 1) of a splitmix64 generator."""

@@ -41,7 +41,8 @@ GLOSSARY: dict[str, str] = {  # a word is explained before another explanation u
     "alignment": "What training adds to the reward so that the workflow is followed. It is never part of a reported "
     "return.",
     "penalty": "The default alignment: each violation costs a fixed amount during training, and obeying earns nothing.",
-    "guard": "A mask that forbids fixes of a unit type while a host of a type with higher priority looks compromised.",
+    "guard": "A mask that forbids fixes of a unit type while a host of a type with higher priority looks compromised."
+    " The champion's also forbids to wait while red seems to hold the operational server.",
     "update": "One improvement of the policy (by PPO) from one batch of steps, by default 200 environments times 100 "
     "steps.",
     "warm start": "The policy with which a training starts: none, a briefly trained general policy, or one from a "

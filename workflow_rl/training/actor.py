@@ -18,9 +18,12 @@ from workflow_rl.engine.network_file import as_network
 from workflow_rl.engine.tables import fixed_unit_types
 from workflow_rl.envs.memory import ANY_HOST, WORD
 from workflow_rl.envs.views import View, all_actions, pack_words, unpack_words
+from workflow_rl.runs import Json
 from workflow_rl.training.compliance import NO_TYPE, due_type, type_masks
 
 EMPTY = -1  # a free slot of a hash table
+NO_HOST = -1
+LEAST = np.float32(1e-30)  # probability of an action that must not vanish
 ACCESS_BIT = 3  # bit of a host's four observation bits that is set if blue believes that red has access
 
 
@@ -135,30 +138,51 @@ class Guard(NamedTuple):
     """Masks fixes that are out of order according to the observation, both in training and in play.
 
     A host looks compromised if blue believes that red has user or privileged access to it. Violations that the
-    observation does not reveal are left to the policy and the penalty.
+    observation does not reveal are left to the policy and the penalty. Where the policy would
+    wait although an urgent host looks compromised, it must restore a host of the due type that looks compromised.
     """
 
     masks: np.ndarray  # (n_types,) int64: hosts of each unit type
     fixed: np.ndarray  # (n_actions,) int8: unit type that each action of the view fixes, NO_TYPE for none
     access: np.ndarray  # (n_words of the observation,) int64: the bits that mark hosts as compromised
+    restored: np.ndarray  # (n_actions,) int8: host that each action of the view restores, NO_HOST for none
+    waits: np.ndarray  # (n_actions,) bool: neither fixes nor looks
+    urgent: int  # set of the hosts that blue must not leave to red
 
 
 def make_guard(view: View) -> Guard:
-    """Builds the guard for the actions of a view; with the memory, blue also knows which hosts red never holds."""
+    """Builds the guard for the actions of a view.
+
+    With the memory, blue knows which hosts red never holds, and the host whose service must not stop is urgent:
+    policies with the memory imitate a teacher and have nothing else to help them in situations that it never met.
+    """
     network = as_network(view.network)
     masks = type_masks(network) & (ANY_HOST if view.observation == "memory" else -1)
     bits = np.zeros((1, view.observed))
     bits[:, ACCESS_BIT::BITS_PER_HOST] = 1
     access = pack_words(bits, View(network=network))[0, : -(-view.observed // WORD)]
-    return Guard(masks, fixed_unit_types(network)[all_actions(view)], access)
+    actions = all_actions(view)
+    parts = [network.action_parts(int(action)) for action in actions]
+    restored = [network.host_names.index(host) if verb == "Restore" else NO_HOST for verb, host in parts]
+    urgent = 1 << network.host_names.index(network.operational_service.host) if view.observation == "memory" else 0
+    waits = np.array([verb not in ("Analyse", "Remove", "Restore") for verb, _ in parts])
+    return Guard(masks, fixed_unit_types(network)[actions], access, np.array(restored, np.int8), waits, urgent)
 
 
-def suspect_bits(guard: Guard) -> list[int]:
-    """For each unit type the bits of an observation, as one number, that mark a host of it as compromised."""
-    return [
-        sum(1 << BITS_PER_HOST * host + ACCESS_BIT for host in range(64) if int(mask) >> host & 1)
-        for mask in guard.masks
-    ]
+def guard_content(guard: Guard) -> Json:
+    """The guard as a policy file keeps it for exported agents: sets of hosts as bits of an observation."""
+    return {
+        "suspect": [access_bits(int(mask)) for mask in guard.masks],
+        "fixed": guard.fixed.tolist(),
+        "restored": [access_bits(1 << host) if host != NO_HOST else 0 for host in guard.restored.tolist()],
+        "waits": guard.waits.tolist(),
+        "urgent": access_bits(guard.urgent),
+    }
+
+
+def access_bits(hosts: int) -> int:
+    """The bits of an observation, as one number, that mark the hosts of a set as compromised."""
+    return sum(1 << BITS_PER_HOST * host + ACCESS_BIT for host in range(64) if hosts >> host & 1)
 
 
 @compiled
@@ -175,8 +199,9 @@ def suspected(key: np.ndarray, guard: Guard) -> int:
 
 @compiled
 def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, key: np.ndarray) -> None:
-    """Sets the probabilities (n_actions,) of fixes to 0 that are out of order according to the observation in a key."""
-    due = due_type(order, guard.masks, suspected(key, guard))
+    """Sets the probabilities (n_actions,) of actions to 0 that the guard masks, by the observation in a key."""
+    suspects = suspected(key, guard)
+    due = due_type(order, guard.masks, suspects)
     if due == NO_TYPE:
         return
     later = wide(0)  # set of types with lower priority than the one that looks due
@@ -188,3 +213,8 @@ def block(probabilities: np.ndarray, guard: Guard, order: np.ndarray, key: np.nd
         fixed = wide(guard.fixed[action])
         if fixed != NO_TYPE and (later >> fixed) & 1:
             probabilities[action] = 0.0
+    if suspects & guard.urgent and guard.waits[np.argmax(probabilities)]:
+        for action in range(probabilities.shape[0]):
+            host = guard.restored[action]
+            helps = host != NO_HOST and (suspects & guard.masks[due]) >> wide(host) & 1
+            probabilities[action] = max(probabilities[action], LEAST) if helps else 0.0

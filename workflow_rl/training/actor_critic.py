@@ -53,21 +53,27 @@ class OrderConditionedActorCritic(nn.Module):
         """Logits (n, n_actions) of inputs (n, n_bits + n_code), masked by the guard."""
         logits: torch.Tensor = self.actor(inputs)
         if self.guard is not None and self.n_code:
-            logits = logits.masked_fill(self._blocked(inputs), NEVER)
+            logits = self._guarded(logits, inputs, self.guard)
         return logits
 
-    def _blocked(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Mask (n, n_actions) of the actions that the guard blocks; see :func:`workflow_rl.training.actor.block`."""
-        assert self.guard is not None
-        masks, fixed = (torch.from_numpy(array).to(inputs.device) for array in self.guard[:2])
-        n_types, n_hosts = len(masks), sum(int(word).bit_count() for word in self.guard.access.view(np.uint64))
+    def _guarded(self, logits: torch.Tensor, inputs: torch.Tensor, guard: Guard) -> torch.Tensor:
+        """Logits (n, n_actions) without the actions that :func:`workflow_rl.training.actor.block` takes away."""
+        arrays = (guard.masks, guard.fixed.astype(int), guard.restored.astype(int), guard.waits)
+        masks, fixed, restored, waits = (torch.from_numpy(array).to(inputs.device) for array in arrays)
+        n_types, n_hosts = len(masks), sum(int(word).bit_count() for word in guard.access.view(np.uint64))
         hosts = (masks[:, None] >> torch.arange(n_hosts, device=inputs.device) & 1).to(inputs.dtype)
-        seen = inputs[:, ACCESS_BIT : BITS_PER_HOST * n_hosts : BITS_PER_HOST]
+        seen = inputs[:, ACCESS_BIT : BITS_PER_HOST * n_hosts : BITS_PER_HOST] * hosts.sum(0)  # those that count
         suspected = seen @ hosts.T > 0  # (n, n_types)
         at = inputs[:, self.n_bits :].reshape(-1, n_types, n_types).argmax(1)  # position of each type
         first = torch.where(suspected, at, n_types).amin(1, keepdim=True)  # position of the type that looks due
-        late = torch.cat([at > first, torch.zeros_like(suspected[:, :1])], 1)  # last column: actions that fix nothing
-        return late[:, fixed.long()]
+        none = torch.zeros_like(suspected[:, :1])  # last column: actions that fix nothing
+        logits = logits.masked_fill(torch.cat([at > first, none], 1)[:, fixed], NEVER)
+        if guard.urgent:
+            urgent = seen[:, [host for host in range(n_hosts) if guard.urgent >> host & 1]].any(1, keepdim=True)
+            due = torch.cat([at == first, none], 1)[:, fixed]
+            helps = due & (restored >= 0) & (seen[:, restored] > 0)
+            logits = logits.masked_fill(urgent & waits[logits.argmax(1, keepdim=True)] & ~helps, NEVER)
+        return logits
 
     def widened(self, n_code: int) -> OrderConditionedActorCritic:
         """The same policy with the workflow code as additional inputs, whose weights start at zero."""

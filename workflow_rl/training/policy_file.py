@@ -14,7 +14,7 @@ from workflow_rl.engine.networks.copies import AnyNetwork, in_words, network_bes
 from workflow_rl.envs.views import PLAIN, View
 from workflow_rl.errors import UserError
 from workflow_rl.runs import Json, read_tensors, write_tensors
-from workflow_rl.training.actor import make_guard, suspect_bits
+from workflow_rl.training.actor import guard_content, make_guard
 from workflow_rl.training.actor_critic import SIZES, OrderConditionedActorCritic
 
 FORMAT = "workflow_rl policy 2"
@@ -47,7 +47,7 @@ def policy_content(policy: PolicyFile) -> tuple[dict[str, np.ndarray], Json]:
     seen = {"view": policy.view.observation, "actions": policy.view.actions}
     arrays = {name: value.detach().cpu().numpy() for name, value in policy.net.state_dict().items()}
     guard = policy.net.guard
-    guarded = {"guard": {"suspect": suspect_bits(guard), "fixed": guard.fixed.tolist()} if guard else None}
+    guarded = {"guard": guard_content(guard) if guard else None}
     network = as_network(policy.view.network)
     defended = {"name": network.name, "digest": network.digest, "n_observed": network.n_bits}
     defended["unit_types"] = list(network.unit_types)
