@@ -74,6 +74,7 @@ EXPERIMENTS = {
             for takeover in ("0", late)
         ),
     ),
+    "problems": Experiment("whether the search finds good orders outside cyber defence, with known optima"),
     "repeat": Experiment(
         "whether the bundled champions come again from their seed, also if the training is killed",
         tuple(f"{preset} {edition}" for preset in ("champion", "obedient") for edition in ("current", "leaderboard")),

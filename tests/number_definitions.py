@@ -210,6 +210,7 @@ DEFINITIONS = {
         f"be {constant('benchmarks/page/answers.py', 'SURE')} standard errors": "ten pairs together",
         "at least 99 %": "the share that was asked for",
         f"after {constant('workflow_rl/studies/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the searches",
+        "with 8, 10 and 12 items": "SIZES of benchmarks/problems.py",
     },
     "docs/training.md": {
         f"{N_BITS} bits": "size of the memory",

@@ -63,6 +63,7 @@ ELSEWHERE = {
     "python -m benchmarks taught": "two minutes of training; tests/test_rule.py trains shorter",
     "python -m benchmarks failures": "minutes of simulated searches; tests/test_failures.py checks the rule",
     "python -m benchmarks design": "minutes of simulated searches",
+    "python -m benchmarks problems": "half an hour of searches; tests/test_problems.py searches shorter",
     "workflow-rl train --preset universal --red-agent meander --run-dir runs/universal-meander": "minutes of training",
     "python -m benchmarks free_play 50000": "tests/test_free_play.py runs the same comparison",
     "workflow-rl bench cyborg": "minutes of measuring; tests/test_cyborg_runs.py runs it shortened",
