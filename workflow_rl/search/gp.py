@@ -33,6 +33,9 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
+from gpytorch.settings import cholesky_max_tries
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from linear_operator.utils.warnings import NumericalWarning
 
 Order = tuple[str, ...]
 
@@ -42,6 +45,9 @@ MOST_FITTED = 500  # observations from which weights and noise are learned; all 
 LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 SURPRISE = 3.0  # deviations below the prediction of all other values, from which a value is doubted
+TRIES = (
+    9  # a covariance that rounding makes indefinite gets a larger diagonal, at first 1e-8, ten times as much each time
+)
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 
 
@@ -143,9 +149,11 @@ class OrderGP:
             warnings.simplefilter("ignore", InputDataWarning)  # scaled by us, in a way that knows the known noise
             # a line search that ends early leaves good values; retries from random ones would not be repeatable
             warnings.simplefilter("ignore", OptimizationWarning)
+            warnings.simplefilter("ignore", NumericalWarning)  # where the optimiser tries extreme parameters
             model = SingleTaskGP(x, y, likelihood=likelihood, covar_module=self._kernel, outcome_transform=None)
             self._kernel.initialize(outputscale=1.0)
-            fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(model.likelihood, model).train())
+            with cholesky_max_tries(TRIES):
+                fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(model.likelihood, model).train())
         self._noise, self._mean = float(likelihood.second_noise.detach()), float(model.mean_module.constant.detach())
 
     def _known_noise(self) -> torch.Tensor:
@@ -155,7 +163,7 @@ class OrderGP:
         empty = torch.zeros((0, math.comb(len(self.items), 2))).double()
         x = features(self.orders, self.items) if self.orders else empty
         covariance = self._covariance(x, x) + torch.diag(self._known_noise() + self._noise)
-        return self._solved(_Seen(x, torch.linalg.cholesky(covariance), torch.zeros(len(x)).double()))
+        return self._solved(_Seen(x, _factor_of(covariance), torch.zeros(len(x)).double()))
 
     def _solved(self, seen: _Seen) -> _Seen:
         """The observations with the solution for these values."""
@@ -188,7 +196,7 @@ class OrderGP:
         factor = torch.zeros((len(seen.x) + len(x),) * 2).double()
         factor[: len(seen.x), : len(seen.x)] = seen.factor
         factor[len(seen.x) :, : len(seen.x)] = below
-        factor[len(seen.x) :, len(seen.x) :] = torch.linalg.cholesky(corner)
+        factor[len(seen.x) :, len(seen.x) :] = _factor_of(corner)
         solution = torch.cat([seen.solution, torch.zeros(len(x)).double()])
         return self._with(_Seen(torch.cat([seen.x, x]), factor, solution))
 
@@ -276,6 +284,14 @@ class OrderGP:
         deviation = self.scale * math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         mean = self._mean + (self._seen.solution @ across).numpy()
         return float(self.scale * (weights @ mean) + self.centre * weights.sum()), deviation
+
+
+def _factor_of(covariance: torch.Tensor) -> torch.Tensor:
+    """The Cholesky factor of a covariance (n, n)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)
+        factor: torch.Tensor = psd_safe_cholesky(covariance, max_tries=TRIES)
+    return factor
 
 
 @dataclass
