@@ -87,7 +87,7 @@ def test_whether_gp_ucb_is_worth_it_follows_from_both_kinds_of_problems() -> Non
     clear, close = table(0.1, 1.0), table(0.9, 1.0)
     noise, better = "within the noise", "better"
     assert answers.worthwhile([noise, noise], [clear]).startswith(
-        "In incidents with five unit types, yes; for thousands"
+        "In incidents with five unit types, yes by simulation; for"
     )
     assert "types, no gain was found;" in answers.worthwhile([noise, noise], [clear, close])
     ends = [answers.worthwhile(found, [clear]) for found in ([noise] * 2, [better, noise], [better] * 2)]

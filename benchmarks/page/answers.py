@@ -81,9 +81,8 @@ def worthwhile(verdicts: list[str], tables: Iterable[dict[str, Any]]) -> str:
     few = all(_highest(table["gp-ucb"]) < _lowest(table["random"]) for table in tables)
     share = verdicts.count("better") / len(verdicts)
     many = "no gain was found" if not share else "yes in some places" if share <= 0.5 else "yes in most places"
-    return (
-        f"In incidents with five unit types, {'yes' if few else 'no gain was found'}; for thousands of orders, {many}"
-    )
+    incidents = "yes by simulation" if few else "no gain was found"
+    return f"In incidents with five unit types, {incidents}; for thousands of orders, {many}"
 
 
 def _highest(searches: dict[str, Any], evaluations: str = "10") -> float:
