@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-SURE = 2.8  # standard errors: 95 % for ten pairs together
+SURE = 2.8  # standard errors: 95 % for ten pairs together, and for the difference of two means of three
 SMALL = 1.0  # points of return that early stopping may cost
 ONE, SOME, MANY = "1 episode", "25 environments", "200 environments"
+CLAIMS = (
+    "25 environments train about 10 times faster than one",
+    "more environments give less noisy gradients",
+    "training is more stable and at least as good",
+    "the same memory footprint",
+    "stopping early by compliance saves work at no loss",
+    "GP-UCB finds better orders than naive choice",
+)
 STRATEGIES = ("gp-ucb", "random", "round-robin")
 
 
@@ -60,3 +69,54 @@ def gp_ucb(searches: dict[str, Any]) -> str:
     """GP-UCB finds better orders than naive choice: twice as often as the better of the two others."""
     informed, *naive = (searches[name]["enterprise_before_user_in_best"] for name in STRATEGIES)
     return "yes" if informed >= 2 * max(naive) else "not on this problem"
+
+
+def compared(difference: float, standard_error: float) -> str:
+    """Whether one strategy chose better orders than another, by three searches of each."""
+    return "within the noise" if abs(difference) <= SURE * standard_error else "better" if difference > 0 else "worse"
+
+
+def worthwhile(verdicts: list[str], tables: Iterable[dict[str, Any]]) -> str:
+    """Whether GP-UCB is worth it: on the tables of incidents, and where there are thousands of orders."""
+    few = all(_highest(table["gp-ucb"]) < _lowest(table["random"]) for table in tables)
+    share = verdicts.count("better") / len(verdicts)
+    many = "no gain was found" if not share else "yes in some places" if share <= 0.5 else "yes in most places"
+    incidents = "yes by simulation" if few else "no gain was found"
+    return f"In incidents with five unit types, {incidents}; for thousands of orders, {many}"
+
+
+def _highest(searches: dict[str, Any], evaluations: str = "10") -> float:
+    return float(searches["mean_regret"][evaluations] + searches["interval"][evaluations])
+
+
+def _lowest(searches: dict[str, Any], evaluations: str = "10") -> float:
+    return float(searches["mean_regret"][evaluations] - searches["interval"][evaluations])
+
+
+def price(foes: dict[str, Any]) -> str:
+    """What a good order costs a trained defender: the larger loss of the two opponents."""
+    loss = max(-foe["obedience"]["difference"] for foe in foes.values())
+    return "Little" if loss < SMALL else f"Up to {loss:.1f} points even"
+
+
+def lesson(sb3: float, ours: dict[str, Any]) -> str:
+    """Whether our learner gains time alone, or also learns more from as many transitions."""
+    return (
+        "It also learns more per transition"
+        if ours["low"] > sb3
+        else "What is gained is time, not learning per transition"
+    )
+
+
+def trend(effects: list[float]) -> str:
+    """What becomes of an effect as the defenders get better, from the weakest kind to the best."""
+    first, last = effects[0], effects[-1]
+    return "shrinks" if last < 0.75 * first else "grows" if last > 1.25 * first else "stays about the same"
+
+
+def verdicts(rollout: dict[str, Any], ablation: dict[str, Any]) -> list[str]:
+    """The verdicts on the documents' claims, in the order of their table."""
+    rows, middle = rollout["rows"], rollout["gradients"][list(rollout["gradients"])[1]]
+    stopping = ablation["early_stopping"]["gain_of_going_on"]
+    about_batches = [speed(rows), noise(middle), stability(rows), memory(rows)]
+    return [*about_batches, early_stopping(stopping), gp_ucb(ablation["searches"])]

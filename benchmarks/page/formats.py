@@ -47,6 +47,17 @@ def error(found: dict[str, Any], name: str = "mean", deviation: str = "standard_
     return f"{number(found[name])} ± {found[deviation]:.2f}"
 
 
+def between(values: Iterable[float], digits: int = 2) -> str:
+    """The least and the greatest of some figures, once where they look the same.
+
+    >>> between([2.0, -0.001, 1.0], 1), between([-0.02, 0.01], 1)
+    ('0.0 to 2.0', '0.0')
+    """
+    found = sorted(values)
+    low, high = number(found[0], digits), number(found[-1], digits)
+    return low if low == high else f"{low} to {high}"
+
+
 def below(value: float, limit: float) -> str:
     """How far a score is from the limit."""
     return f"({number(limit - value, 1)})"
@@ -98,5 +109,5 @@ def _fill(text: str, indent: str) -> str:
 
 FILTERS = {
     function.__name__: function
-    for function in (number, plus, count, span, signed, error, below, scored, cells, header, one_line)
+    for function in (number, plus, count, span, signed, error, between, below, scored, cells, header, one_line)
 }

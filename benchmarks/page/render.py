@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 
 from benchmarks.experiments import EXPERIMENTS
-from benchmarks.page import answers, values
+from benchmarks.page import answers, priorities, values
 from benchmarks.page.files import EDITIONS, FOES, LENGTHS, Files
 from benchmarks.page.formats import FILTERS, wrap
 from benchmarks.studies.registry import STUDIES
@@ -21,7 +21,9 @@ from workflow_rl.runs import write_atomically
 
 SECTIONS: dict[str, tuple[str, ...]] = {  # with the studies that each needs besides baselines and limit
     "answers": (),
+    "priorities": (),
     "claims": ("rollout", "ablation"),
+    "beliefs": ("ablation",),
     "limit": (),
     "incidents": (),
     "baselines": (),
@@ -53,13 +55,14 @@ def render(results: Path, page: Path) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= FILTERS
+    templates.filters |= FILTERS | {"zip": zip}
     templates.globals |= {
         "files": files,
         "results": os.path.relpath(results, page.parent),
         "measured": [name for name in STUDIES if files.has(name)],
         "sections": [name for name, needs in SECTIONS.items() if files.has(*needs)],
         "answers": answers,
+        "priorities": priorities,
         "values": values,
         "STUDIES": STUDIES,
         "EXPERIMENTS": EXPERIMENTS,

@@ -80,7 +80,11 @@ class TrainedOrder(NamedTuple):
     order: str
     limit: float
     mean_return: float
-    trainings: int
+
+    @property
+    def distance(self) -> float:
+        """How far the trained defenders are from the limit."""
+        return self.limit - self.mean_return
 
 
 def trained_orders(files: Files) -> Iterator[TrainedOrder]:
@@ -93,7 +97,20 @@ def trained_orders(files: Files) -> Iterator[TrainedOrder]:
             reached[",".join(kind for kind in workflow.split(",") if kind in table["taken"])] += returns
         for order, cells in orders.items():
             limit, mean = order_limit(cells[LONGEST]), fmean(reached[order])
-            yield TrainedOrder(foe, order, limit, mean, len(reached[order]))
+            yield TrainedOrder(foe, order, limit, mean)
+
+
+def groups_of_orders(files: Files) -> dict[str, list[TrainedOrder]]:
+    """The orders against each opponent, by what comes first of the two types that matter most."""
+    groups: dict[str, list[TrainedOrder]] = {}
+    for one in trained_orders(files):
+        kinds = (
+            ("enterprise", "user")
+            if one.order.index("enterprise") < one.order.index("user")
+            else ("user", "enterprise")
+        )
+        groups.setdefault(f"{one.foe}, {' before '.join(kinds)}", []).append(one)
+    return groups
 
 
 def exact_orders(incident: dict[str, Any]) -> dict[str, float]:
@@ -137,6 +154,16 @@ def trained_incidents(table: dict[str, Any]) -> list[TrainedIncident]:
     return sorted(rows, key=lambda row: -row.mean_return)
 
 
+def distances(rows: list[TrainedIncident], limits: dict[str, float]) -> list[float]:
+    """How far the trained defenders of each order are from its limit."""
+    return [limits[row.order] - row.mean_return for row in rows]
+
+
+def same_ranking(rows: list[TrainedIncident], limits: dict[str, float]) -> bool:
+    """Whether the orders of trained defenders, best first, are those of their limits."""
+    return [row.order for row in rows] == sorted(limits, key=lambda order: -limits[order])
+
+
 def most_updates(table: dict[str, Any]) -> int:
     """The length of the longest training of a table."""
     return int(max(map(max, table["updates"])))
@@ -159,3 +186,8 @@ def loss_when_swapped(rows: dict[str, Any], foe: str) -> float:
     other = next(red for red in FOES if red != foe)
     own, swapped = (rows[f"general, trained against {red}"]["as trained"][foe][LONGEST]["iqm"] for red in (foe, other))
     return float(own - swapped)
+
+
+def of_an_earlier_version(shown: float, today: float) -> bool:
+    """Whether a stored figure of the champion cannot be that of today's, measured in the same setting elsewhere."""
+    return abs(shown - today) > 0.1 * abs(today)

@@ -1,0 +1,151 @@
+"""The answers of the page of results: their words follow from the figures, and their tables from one definition."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.page import answers, priorities, values
+from benchmarks.page.files import Files
+from benchmarks.page.formats import one_line
+from benchmarks.page.render import render
+from tests.conftest import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "results.md"
+
+
+def answer(text: str, number: int) -> str:
+    return re.split(r"^#+ ", text.split(f"### {number}. ")[1], flags=re.MULTILINE)[0]
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Callable[[str, Callable[[dict[str, Any]], None]], str]:
+    for path in RESULTS.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+
+    def change(name: str, edit: Callable[[dict[str, Any]], None]) -> str:
+        path = tmp_path / f"{name}.json"
+        found = json.loads(path.read_text("utf-8"))
+        edit(found["figures"])
+        path.write_text(json.dumps(found), "utf-8")
+        return render(tmp_path, PAGE)
+
+    return change
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_every_answer_says_what_it_does_not_show_and_where_the_tables_are(number: int) -> None:
+    text = answer(PAGE.read_text("utf-8"), number)
+    assert text.count("*Not shown:*") == 1
+    assert "](" in text.split("*Not shown:*")[1]
+
+
+def test_every_link_within_the_page_leads_to_a_heading() -> None:
+    text = PAGE.read_text("utf-8")
+    headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert {*re.findall(r"\]\(#([^)]*)\)", text)} <= anchors
+
+
+def test_giving_up_a_priority_costs_the_best_order_that_has_it_minus_the_best_that_reverses_it() -> None:
+    tasks = priorities.by_task([("a,x,b", -1.0), ("x,a,b", -3.0), ("b,a,x", -7.0)], "ab")
+    assert tasks == {"a,b": -2.0, "b,a": -7.0}
+    assert priorities.reversal(tasks, "a", "b") == 5.0
+    assert priorities.reversal(tasks, "b", "a") == -5.0
+
+
+def test_costs_of_priorities_are_those_that_the_tables_of_incidents_have() -> None:
+    files = Files(RESULTS)
+    for red, table in values.TABLES.items():
+        stored = files.figures(table)["reversed"]
+        costs = priorities.incident(files, red)[0].costs
+        for pair in stored:
+            name = f"{pair['first']} before {pair['second']}"
+            assert name not in costs or costs[name] == pytest.approx(pair["cost"])
+
+
+def test_an_effect_that_better_defenders_do_not_have_is_said_to_shrink() -> None:
+    assert [answers.trend([4.0, last]) for last in (1.0, 4.1, 6.0)] == ["shrinks", "stays about the same", "grows"]
+
+
+def test_a_strategy_is_better_only_beyond_the_noise_of_three_searches() -> None:
+    found = [answers.compared(difference, 1.0) for difference in (2.7, 2.9, -2.9)]
+    assert found == ["within the noise", "better", "worse"]
+
+
+def test_whether_gp_ucb_is_worth_it_follows_from_both_kinds_of_problems() -> None:
+    def table(informed: float, random: float) -> dict[str, Any]:
+        regrets = {"gp-ucb": informed, "random": random}
+        return {name: {"mean_regret": {"10": regret}, "interval": {"10": 0.2}} for name, regret in regrets.items()}
+
+    clear, close = table(0.1, 1.0), table(0.9, 1.0)
+    noise, better = "within the noise", "better"
+    assert answers.worthwhile([noise, noise], [clear]).startswith(
+        "In incidents with five unit types, yes by simulation; for"
+    )
+    assert "types, no gain was found;" in answers.worthwhile([noise, noise], [clear, close])
+    ends = [answers.worthwhile(found, [clear]) for found in ([noise] * 2, [better, noise], [better] * 2)]
+    assert [end.split("orders, ")[1] for end in ends] == [
+        "no gain was found",
+        "yes in some places",
+        "yes in most places",
+    ]
+
+
+def test_a_good_order_that_costs_a_point_is_not_said_to_cost_little() -> None:
+    def foes(difference: float) -> dict[str, Any]:
+        return {"bline": {"obedience": {"difference": difference}}, "meander": {"obedience": {"difference": 0.1}}}
+
+    assert (answers.price(foes(-0.3)), answers.price(foes(-2.0))) == ("Little", "Up to 2.0 points even")
+
+
+def test_our_learner_learns_more_per_transition_only_if_its_interval_is_above() -> None:
+    assert "not learning" in answers.lesson(-14.0, {"low": -16.0})
+    assert "also learns more" in answers.lesson(-18.0, {"low": -16.0})
+
+
+def test_a_priority_is_listed_if_more_than_half_of_the_searches_name_it() -> None:
+    def search(*effects: float) -> dict[str, Any]:
+        pairs = [{"first": "a", "second": "b", "effect": effect, "matters": effect > 1} for effect in effects]
+        return {"pair_weights": pairs}
+
+    assert priorities.named_pairs([search(2.0), search(0.5)]) == []
+    assert priorities.named_pairs([search(2.0), search(3.0), search()]) == [priorities.Named("a before b", 2, 2.0, 3.0)]
+
+
+def test_the_answer_about_priorities_changes_with_the_figures(
+    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
+) -> None:
+    weakest = priorities.standard_game(Files(RESULTS))[0].costs["enterprise before user"]
+
+    def worth(cost: float) -> str:
+        def edit(figures: dict[str, Any]) -> None:
+            for order, cells in figures["bline"]["current"]["orders"].items():
+                cells["100"]["exact"] = -11.0 - cost * (order.index("user") < order.index("enterprise"))
+
+        return one_line(answer(changed("study_limit", edit), 2))
+
+    assert "is worth shrinks as the defender gets better" in worth(weakest / 5)
+    assert "is worth stays about the same as the defender gets better" in worth(weakest)
+
+
+def test_the_champion_of_an_earlier_version_is_named_only_while_its_figures_differ(
+    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
+) -> None:
+    today = Files(RESULTS).figures("obedient_green")["rows"]["free"]["active"]["bline"]["mean"]
+
+    def measured_again(figures: dict[str, Any]) -> None:
+        figures["rows"]["champion"]["acting green"]["bline"]["100"]["iqm"] = today
+
+    def of_before(figures: dict[str, Any]) -> None:
+        figures["rows"]["champion"]["acting green"]["bline"]["100"]["iqm"] = 3 * today
+
+    words = "Champion and expert of these tables are of an earlier version"
+    assert words not in one_line(changed("study_robustness", measured_again))
+    assert words in one_line(changed("study_robustness", of_before))
