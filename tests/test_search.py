@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from linear_operator.utils.errors import NotPSDError
 
 from workflow_rl.config import STRATEGIES
 from workflow_rl.errors import UserError
@@ -339,3 +340,24 @@ def test_impossible_questions_are_refused_in_one_sentence() -> None:
         search.observe(ORDERS[0], math.nan, 0.1)
     with pytest.raises(UserError, match="at least 1"):
         search.suggest(0)
+
+
+def test_a_fit_whose_line_search_goes_too_far_is_made_again_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it happens after some hundred values without noise: the covariance cannot be factorised there."""
+    fit, bounds = order_gp.fit_gpytorch_mll_scipy, []
+
+    def fails_first(mll: Any, **options: Any) -> Any:
+        bounds.append(options.get("bounds"))
+        if len(bounds) == 1:
+            for parameter in mll.parameters():
+                parameter.data.fill_(torch.nan)
+            raise NotPSDError("a step too far")
+        return fit(mll, **options)
+
+    monkeypatch.setattr(order_gp, "fit_gpytorch_mll_scipy", fails_first)
+    model = OrderGP(("a", "b", "c"), [("a", "b", "c"), ("b", "a", "c"), ("c", "b", "a")], [1.0, 0.0, -1.0], [0.1] * 3)
+    assert bounds[0] is None
+    assert bounds[1]
+    mean, sigma = model.predict([("a", "b", "c"), ("c", "b", "a")])
+    assert mean[0] > mean[1]
+    assert (sigma > 0).all()

@@ -35,6 +35,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from gpytorch.settings import cholesky_max_tries
 from linear_operator.utils.cholesky import psd_safe_cholesky
+from linear_operator.utils.errors import NotPSDError
 from linear_operator.utils.warnings import NumericalWarning
 
 Order = tuple[str, ...]
@@ -45,9 +46,8 @@ MOST_FITTED = 500  # observations from which weights and noise are learned; all 
 LEAST_NOISE, LEAST_KNOWN_NOISE = 1e-8, 1e-6  # variances of scaled values, learned and known
 FIRST_NOISE = 0.1  # variance of the training noise before anything was seen
 SURPRISE = 3.0  # deviations below the prediction of all other values, from which a value is doubted
-TRIES = (
-    9  # a covariance that rounding makes indefinite gets a larger diagonal, at first 1e-8, ten times as much each time
-)
+EXTREMES = (-20.0, 20.0)  # of the mean and of the logarithms of the others, where a fit without bounds fails
+TRIES = 9  # of a factorisation that rounding spoils: the diagonal grows by 1e-8, then by ten times as much each time
 UNKNOWN_ERROR = 0.1  # standard error of pending orders before anything was seen, of scaled values
 
 
@@ -152,8 +152,14 @@ class OrderGP:
             warnings.simplefilter("ignore", NumericalWarning)  # where the optimiser tries extreme parameters
             model = SingleTaskGP(x, y, likelihood=likelihood, covar_module=self._kernel, outcome_transform=None)
             self._kernel.initialize(outputscale=1.0)
-            with cholesky_max_tries(TRIES):
-                fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(model.likelihood, model).train())
+            mll = ExactMarginalLogLikelihood(model.likelihood, model).train()
+            start = {name: value.clone() for name, value in mll.state_dict().items()}
+            try:
+                fit_gpytorch_mll_scipy(mll)
+            except NotPSDError:  # a step of the line search went too far
+                mll.load_state_dict(start)
+                with cholesky_max_tries(TRIES):
+                    fit_gpytorch_mll_scipy(mll, bounds={name: EXTREMES for name, _ in mll.named_parameters()})
         self._noise, self._mean = float(likelihood.second_noise.detach()), float(model.mean_module.constant.detach())
 
     def _known_noise(self) -> torch.Tensor:
