@@ -27,7 +27,7 @@ SPACE: dict[str, list[Any]] = {  # drawn independently and uniformly, the learni
     "clip": [0.1, 0.2, 0.3],
     "anneal": [False, True],  # ours anneals the entropy bonus as well
 }
-TRIALS, TRIAL_TRANSITIONS, TRIAL_SEED = 12, 200_000, 100  # trial i has seed 100 + i; its games have another seed too
+TRIALS, TRIAL_TRANSITIONS, TRIAL_SEED = 12, 300_000, 100  # trial i has seed 100 + i; its games have another seed too
 CHECKPOINTS = [20_000, 30_000, 50_000, 100_000, 200_000, 300_000, 500_000, 1_000_000]
 BEYOND = [3_000_000, 10_000_000]  # of our preset, which goes on to its own end
 SLOW = 300_000  # the last checkpoint of stable-baselines3 with its defaults, whose million takes five minutes a seed
