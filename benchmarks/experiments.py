@@ -81,7 +81,6 @@ EXPERIMENTS = {
     ),
     "replay": Experiment("whether the engine reproduces every recorded game of CybORG", argument=RECORDINGS),
     "report": Experiment("how long a report takes to write and to open"),
-    "sb3": Experiment("what stable-baselines3 reaches in a million steps with settings that learn"),
     "search": Experiment("what the default search finds, in which time, with which regret"),
     "taught": Experiment("what imitating a simple rule first is worth on a network of many hosts"),
     "test_ways": Experiment(

@@ -1,8 +1,7 @@
 """Trains general policies, without workflow, from scratch: ``python -m benchmarks general``, alone on the machine.
 
 Five seeds against each red agent: with the defaults of ``workflow-rl train``, the same but for the time limit, with
-the advantages of the other opponent, and within a million transitions, the length at which the study ``baselines``
-trains stable-baselines3.
+the advantages of the other opponent, and within a million transitions.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command import main
-from benchmarks.results import RESULTS, read_result_file
 from workflow_rl.presets import AGAINST, make_config
 from workflow_rl.training.trainer import train_workflow
 
@@ -39,13 +37,11 @@ def trained(red: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 def measure() -> dict[str, Any]:
     """All settings against both red agents."""
-    stored = read_result_file(RESULTS / "study_baselines.json")["figures"]["rows"]["sb3"]["cells"]
     figures: dict[str, Any] = {}
     for red, other in (("bline", ""), ("meander", "bline")):
         swapped = {name: AGAINST["general"][other][name] for name in ADVANTAGES}
         settings = {"default": {}, "cut": {"time_limit": "cut"}, "other_advantages": swapped, "million": MILLION}
         figures[red] = {name: trained(red, values) for name, values in settings.items()}
-        figures[red]["stable_baselines3"] = {"mean_return": float(np.mean(stored[red]["100"]["values"]))}
         print(red, figures[red], flush=True)
     return figures
 

@@ -24,6 +24,7 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Commands that a test cannot run as they stand, and who runs them instead.
 ELSEWHERE = {
     "python -m benchmarks baselines": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks learners": "an hour; tests/test_studies.py runs its quick form",
     "python -m benchmarks rollout": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks ablation": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks robustness": "minutes; tests/test_studies.py runs its quick form",
@@ -48,7 +49,6 @@ ELSEWHERE = {
     "python -m benchmarks env": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
     "workflow-rl bench train": "minutes of measuring; tests/test_cli.py runs it shortened",
     "python -m benchmarks train": "writes the stored result; tests/test_cli.py runs the same measurement shortened",
-    "python -m benchmarks sb3": "minutes of training; the example above it trains shorter",
     "python -m benchmarks memory": "minutes of training; tests/test_small_memory.py trains shorter",
     "python -m benchmarks general": "a minute of training; tests/test_training.py trains shorter",
     "workflow-rl bench search": "minutes of measuring; tests/test_ranking.py runs it shortened",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from botorch.optim.fit import fit_gpytorch_mll_scipy
 from linear_operator.utils.errors import NotPSDError
 
 from workflow_rl.config import STRATEGIES
@@ -344,7 +345,7 @@ def test_impossible_questions_are_refused_in_one_sentence() -> None:
 
 def test_a_fit_whose_line_search_goes_too_far_is_made_again_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it happens after some hundred values without noise: the covariance cannot be factorised there."""
-    fit, bounds = order_gp.fit_gpytorch_mll_scipy, []
+    bounds: list[Any] = []
 
     def fails_first(mll: Any, **options: Any) -> Any:
         bounds.append(options.get("bounds"))
@@ -352,7 +353,7 @@ def test_a_fit_whose_line_search_goes_too_far_is_made_again_within_bounds(monkey
             for parameter in mll.parameters():
                 parameter.data.fill_(torch.nan)
             raise NotPSDError("a step too far")
-        return fit(mll, **options)
+        return fit_gpytorch_mll_scipy(mll, **options)
 
     monkeypatch.setattr(order_gp, "fit_gpytorch_mll_scipy", fails_first)
     model = OrderGP(("a", "b", "c"), [("a", "b", "c"), ("b", "a", "c"), ("c", "b", "a")], [1.0, 0.0, -1.0], [0.1] * 3)

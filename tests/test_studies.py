@@ -98,7 +98,7 @@ class TestQuickForms:
         self, quick: dict[str, dict[str, Any]]
     ) -> None:
         rows = quick["baselines"]["figures"]["rows"]
-        for name in ("general", "order", "order-user-first", "order-as-searched", "searched-user-first", "sb3"):
+        for name in ("general", "order", "order-user-first", "order-as-searched", "searched-user-first"):
             cell = rows[name]["cells"]["bline"]["100"]
             assert cell["seeds"] == len(cell["values"]) == 2
             assert cell["low"] <= cell["iqm"] <= cell["high"]

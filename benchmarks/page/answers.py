@@ -99,15 +99,6 @@ def price(foes: dict[str, Any]) -> str:
     return "Little" if loss < SMALL else f"Up to {loss:.1f} points even"
 
 
-def lesson(sb3: float, ours: dict[str, Any]) -> str:
-    """Whether our learner gains time alone, or also learns more from as many transitions."""
-    return (
-        "It also learns more per transition"
-        if ours["low"] > sb3
-        else "What is gained is time, not learning per transition"
-    )
-
-
 def trend(effects: list[float]) -> str:
     """What becomes of an effect as the defenders get better, from the weakest kind to the best."""
     first, last = effects[0], effects[-1]

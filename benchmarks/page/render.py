@@ -27,6 +27,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {  # with the studies that each needs bes
     "limit": (),
     "incidents": (),
     "baselines": (),
+    "learners": ("learners",),
     "rollout": ("rollout",),
     "ablation": ("ablation",),
     "lengths": ("lengths",),

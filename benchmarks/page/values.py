@@ -169,13 +169,6 @@ def most_updates(table: dict[str, Any]) -> int:
     return int(max(map(max, table["updates"])))
 
 
-def gradient_steps(baselines: dict[str, Any], name: str) -> int:
-    """Gradient steps of a training of the baselines."""
-    transitions, settings = baselines["rows"][name]["transitions"]["bline"], baselines["settings"][name]
-    steps: int = transitions // settings["batch"] * settings["epochs"] * (settings["batch"] // settings["minibatch"])
-    return steps
-
-
 def columns_by_order(orders: Iterable[str]) -> list[str]:
     """The columns of the ablation's tables."""
     return ["", *(f"{order}: {what}" for order in orders for what in ("return", "compliance", "kept", "repairs, idle"))]

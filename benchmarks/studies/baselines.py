@@ -17,9 +17,6 @@ FOES = ("bline", "meander")  # red agents to train against
 ENTERPRISE_FIRST = "enterprise,op_server,user,defender,op_host"  # the order that the default search finds best
 USER_FIRST = "user,op_host,op_server,enterprise,defender"  # and one of those that it finds worst
 GAMES_SEED = 20_261_117  # no choice is based on these games
-SB3 = {"n_envs": 200, "n_steps": 100, "batch_size": 1000, "n_epochs": 10}  # otherwise its own defaults
-SHORT = {"n_envs": 20, "max_episodes": 500, "epochs": 10, "lr": 0.003}  # 1 million transitions, in small batches
-SB3_EPISODES = 50  # per environment of 200: 1 million transitions, as many as stable-baselines3 gets
 OBEDIENCE = ("compliance", "kept", "repairs", "idle_fixes")
 RULES = ("sleep", "random", "reactive-restore", "expert", "champion")
 
@@ -34,9 +31,9 @@ def small(quick: bool) -> dict[str, int]:
     return {"n_envs": 20, "n_eval_episodes": 20, "warm_updates": 1} if quick else {}
 
 
-def general_cell(red: str, seed: int, quick: bool, **more: Any) -> Cell:
+def general_cell(red: str, seed: int, quick: bool) -> Cell:
     """A general policy; studies share these trainings."""
-    return _training("general", quick, red_agent=red, seed=seed, **more)
+    return _training("general", quick, red_agent=red, seed=seed)
 
 
 def order_cell(order: str, red: str, seed: int, quick: bool) -> Cell:
@@ -65,7 +62,6 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
     rows = _rules(ask, games) | _greedy(ask, games)
     names: dict[str, tuple[str, Callable[[str, int], Cell]]] = {
         "general": ("", lambda red, seed: general_cell(red, seed, quick)),
-        "general-short": ("", lambda red, seed: general_cell(red, seed, quick, **SHORT)),
         "order-as-searched": (ENTERPRISE_FIRST, lambda red, seed: search_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order": (ENTERPRISE_FIRST, lambda red, seed: order_cell(ENTERPRISE_FIRST, red, seed, quick)),
         "order-user-first": (USER_FIRST, lambda red, seed: order_cell(USER_FIRST, red, seed, quick)),
@@ -76,14 +72,8 @@ def baselines(ask: Ask, quick: bool) -> dict[str, Any]:
         trained = {red: ask([cell(red, seed) for seed in seeds(quick)]) for red in FOES}
         played = {red: ask([games_cell(one["policy"], games, workflow) for one in trained[red]]) for red in FOES}
         rows[name] = _learned(played, trained)
-    rows["sb3"] = _sb3(ask, games, quick)
-    batch = SB3["n_envs"] * SB3["n_steps"]
-    settings = {
-        "general-short": {"batch": 2000, "minibatch": 2000, "epochs": SHORT["epochs"]},
-        "sb3": {"batch": batch, "minibatch": SB3["batch_size"], "epochs": SB3["n_epochs"]},
-    }
     return {
-        "games": games, "games_seed": GAMES_SEED, "orders": [ENTERPRISE_FIRST, USER_FIRST], "settings": settings,
+        "games": games, "games_seed": GAMES_SEED, "orders": [ENTERPRISE_FIRST, USER_FIRST],
         "rows": rows, "answers": _answers(rows),
     }  # fmt: skip
 
@@ -134,13 +124,6 @@ def _learned(played: dict[str, list[Any]], trained: dict[str, list[Any]]) -> dic
     return row
 
 
-def _sb3(ask: Ask, games: int, quick: bool) -> dict[str, Any]:
-    transitions = 20_000 if quick else SB3_EPISODES * 20_000
-    common = {"transitions": transitions, "settings": SB3, "games": games, "games_seed": GAMES_SEED}
-    trained = {red: ask([Cell("train_sb3", {"red": red, "seed": s} | common) for s in seeds(quick)]) for red in FOES}
-    return _learned({red: [one["games"] for one in trained[red]] for red in FOES}, trained)
-
-
 def _answers(rows: dict[str, Any]) -> dict[str, Any]:
     """What obedience costs, and what the order is worth, against each foe at 100 steps."""
     answers: dict[str, Any] = {}
@@ -151,6 +134,5 @@ def _answers(rows: dict[str, Any]) -> dict[str, Any]:
             "compliance": rows["order"]["compliance"][red],
             "order": difference(values["order"], values["order-user-first"]),
             "order_searched": difference(values["order-as-searched"], values["searched-user-first"]),
-            "sb3": difference(values["general-short"], values["sb3"]),
         }
     return answers

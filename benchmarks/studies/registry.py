@@ -15,6 +15,7 @@ from workflow_rl.runs import versions
 
 STUDIES = {  # what each asks; its function has the same name, in the module of that name
     "baselines": "how rules, general policies and policies that follow an order compare",
+    "learners": "how our PPO and stable-baselines3's compare, by transitions and by seconds, equally tuned",
     "rollout": "how many episodes an update should use",
     "ablation": "what each part of the method is worth",
     "lengths": "whether the effect of the order remains in shorter and longer trainings",

@@ -1,4 +1,4 @@
-"""Trainings for the studies: as `workflow-rl train` runs them, with stable-baselines3, and evaluated along the way."""
+"""Trainings for the studies: as `workflow-rl train` runs them, and evaluated along the way."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from benchmarks.studies.games import play_games
 from workflow_rl.config import TrainConfig
-from workflow_rl.engine.network import RED_AGENTS
 from workflow_rl.engine.network_file import load_network
 from workflow_rl.engine.networks.copies import copy_of
-from workflow_rl.envs.env import CageVectorEnv
 from workflow_rl.envs.game import Games
-from workflow_rl.envs.views import PLAIN, unpack_words
 from workflow_rl.presets import make_config
 from workflow_rl.runs import Run
 from workflow_rl.training.collectors import Collector, Conduct, Stream
@@ -39,34 +34,6 @@ def train(place: Path, preset: str, values: dict[str, Any]) -> dict[str, Any]:
             result = asdict(train_workflow(config, run))
         shutil.move(Path(folder) / "run" / "policy.safetensors", place)
     return result | {"run": "", "transitions": result["updates"] * config.batch, "policy": f"cell:{place.stem}"}
-
-
-def train_sb3(
-    red: str, seed: int, transitions: int, settings: dict[str, Any], games: int, games_seed: int
-) -> dict[str, Any]:
-    """General PPO by stable-baselines3 in the same environments, and its games."""
-    from stable_baselines3 import PPO
-
-    from workflow_rl.envs.sb3_env import CageSB3VecEnv
-
-    values = dict(settings)
-    envs = CageSB3VecEnv(CageVectorEnv(values.pop("n_envs"), red_agent=red))
-    net = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "activation_fn": torch.nn.Tanh}
-    model = PPO("MlpPolicy", envs, device="cpu", policy_kwargs=net, seed=seed, **values)
-    began = time.perf_counter()
-    model.learn(total_timesteps=transitions)
-    seconds = time.perf_counter() - began
-
-    def act(packed: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        with torch.no_grad():
-            seen = torch.from_numpy(unpack_words(packed, PLAIN))
-            chosen: Any = model.policy.get_distribution(seen).distribution
-            chances = chosen.probs.numpy().cumsum(axis=1)
-        drawn: np.ndarray = (chances <= generator.random(len(packed))[:, None] * chances[:, -1:]).sum(axis=1)
-        return drawn
-
-    reds = {other: play_games(act, other, "current", (30, 50, 100), games, games_seed) for other in RED_AGENTS}
-    return {"games": reds, "seconds": seconds, "transitions": int(model.num_timesteps)}
 
 
 def train_untold(values: dict[str, Any], told: bool) -> dict[str, Any]:
