@@ -27,6 +27,7 @@ ELSEWHERE = {
     "python -m benchmarks learners": "an hour; tests/test_studies.py runs its quick form",
     "python -m benchmarks rollout": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks ablation": "minutes; tests/test_studies.py runs its quick form",
+    "python -m benchmarks lengths": "half an hour; tests/test_studies.py runs its quick form",
     "python -m benchmarks robustness": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks scaling": "minutes; tests/test_studies.py runs its quick form",
     "python -m benchmarks limit": "minutes; tests/test_studies.py runs its quick form",

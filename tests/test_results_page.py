@@ -105,11 +105,6 @@ def test_a_good_order_that_costs_a_point_is_not_said_to_cost_little() -> None:
     assert (answers.price(foes(-0.3)), answers.price(foes(-2.0))) == ("Little", "Up to 2.0 points even")
 
 
-def test_our_learner_learns_more_per_transition_only_if_its_interval_is_above() -> None:
-    assert "not learning" in answers.lesson(-14.0, {"low": -16.0})
-    assert "also learns more" in answers.lesson(-18.0, {"low": -16.0})
-
-
 def test_a_priority_is_listed_if_more_than_half_of_the_searches_name_it() -> None:
     def search(*effects: float) -> dict[str, Any]:
         pairs = [{"first": "a", "second": "b", "effect": effect, "matters": effect > 1} for effect in effects]
