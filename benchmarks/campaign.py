@@ -16,8 +16,10 @@ from benchmarks.results import RESULTS, read_result_file, source_commit
 from benchmarks.studies.registry import STUDIES
 from workflow_rl.errors import UserError
 
-# Those that others read: the tables of all orders, the rows of `baselines`.
-FIRST = ("limit", "workflow_table", "baselines")
+# Those that others read come first (the limit, the tables of all orders, the trainings of `baselines`) and what most
+# sentences rest on; what takes longest comes last.
+FIRST = ("limit", "workflow_table", "obedient", "champion", "env", "train", "search", "incidents", "baselines")
+LAST = ("problems", "planner", "playbooks", "repeat")
 
 
 class Step(NamedTuple):
@@ -35,8 +37,8 @@ class Step(NamedTuple):
 
 def steps() -> Iterator[Step]:
     """All commands that store a result."""
-    names = [*FIRST, *(name for name in (*STUDIES, *EXPERIMENTS) if name not in FIRST)]
-    for name in names:
+    others = (name for name in (*STUDIES, *EXPERIMENTS) if name not in (*FIRST, *LAST))
+    for name in (*FIRST, *others, *LAST):
         if name in STUDIES:
             yield Step((name,), f"study_{name}")
         elif EXPERIMENTS[name].stores:

@@ -24,21 +24,7 @@ from workflow_rl.studies.workflow_table import read_table
 
 STRATEGIES, SEEDS, EVALUATIONS = ("gp-ucb", "random"), 3, 60
 FRESH_SEEDS = tuple(range(100, 105))
-NETWORKS = ("cage2-fine", "plant")
 KEPT = ("workflow", "mean_return", "standard_error", "observed_return", "follows", "compliance", "kept", "visits")
-# Against Meander a training of the default budget takes so long that a search would take half an hour: half of the
-# environments, one decoy action per host and fewer epochs in the searches, half of the episodes in the last trainings.
-SHORTER = {"meander": (["--n-envs", "100", "--actions", "host-decoy", "--epochs", "8"], ["--max-episodes", "1000"])}
-SHORTER_INCIDENT = {"meander": (["--n-envs", "100"], ["--max-episodes", "500"])}
-# With many hosts a policy that meets Meander imitates a rule first, so fewer episodes do.
-SHORTER_PLANT = {"meander": (["--n-envs", "100", "--max-episodes", "25"], ["--n-envs", "100", "--max-episodes", "100"])}
-SHORTER_PLANT_INCIDENT = {
-    "meander": (
-        ["--n-envs", "50", "--max-episodes", "25", "--n-eval-episodes", "200"],
-        ["--n-envs", "100", "--max-episodes", "50"],
-    ),
-    "bline": (["--n-envs", "100"], ["--n-envs", "100", "--max-episodes", "200"]),
-}
 WORK = Path("runs") / f"playbooks-{source_digest()}"  # finished searches and trainings, so that a killed study goes on
 
 
@@ -90,27 +76,18 @@ def again(cell: Path, options: list[str], order: str) -> dict[str, Any]:
     }
 
 
-def shortened(network: str, red: str, takeover: str) -> tuple[list[str], list[str]]:
-    """Options of the searches and of the last trainings of a cell that make them shorter."""
-    if takeover != "0":
-        return (SHORTER_PLANT_INCIDENT if network == "plant" else SHORTER_INCIDENT).get(red, ([], []))
-    return (SHORTER_PLANT if network == "plant" else SHORTER).get(red, ([], []))
-
-
 def measure(network: str, red: str, takeover: str = "0") -> dict[str, Any]:
     """One cell: all searches, and the chosen orders trained again."""
     cell = WORK / f"{network}-{red}-{takeover}"
     cell.mkdir(parents=True, exist_ok=True)
     options = ["--red-agent", red, "--takeover", takeover]
-    first, last = shortened(network, red, takeover)
     if network == "five":
-        return {"five": again(cell, [*options, *last], best_of_five(red, takeover)), "options": last}
+        return {"five": again(cell, options, best_of_five(red, takeover))}
     options = ["--network", network, *options]
-    searches = [searched(cell, [*options, *first], strategy, seed) for seed in range(SEEDS) for strategy in STRATEGIES]
+    searches = [searched(cell, options, strategy, seed) for seed in range(SEEDS) for strategy in STRATEGIES]
     chosen_orders = dict.fromkeys(found["chosen"] for found in searches)
-    orders = {order: again(cell, [*options, *last], order) for order in chosen_orders}
+    orders = {order: again(cell, options, order) for order in chosen_orders}
     figures: dict[str, Any] = {"evaluations": EVALUATIONS, "searches": searches, "orders": list(orders.values())}
-    figures["options"] = {"search": first, "train": last}
     for strategy in STRATEGIES:
         chosen = [orders[found["chosen"]]["mean_return"] for found in searches if found["strategy"] == strategy]
         figures[strategy.replace("-", "_")] = {

@@ -1,7 +1,7 @@
 """The tests from an empty clone in several surroundings, as root: ``python -m benchmarks test_ways [NAME]``.
 
 Each way clones the last commit next to the project, sets up a new environment and runs ``make test`` (or
-``make test-all``) with ``CI=true``, so that nothing is skipped. Alone on the machine the seconds count as well.
+``make test-all``) with ``CI=true``, so that nothing is skipped. Nothing is stored: the tests pass or they do not.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import main
+from workflow_rl.cli.common import say
+from workflow_rl.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 WAYS = ROOT.parent / "ways"
@@ -115,12 +117,14 @@ def prepare() -> None:
     assert (WAYS / "locale" / LATIN).is_dir(), "localedef made no locale; install Debian's package locales"
 
 
-def measure(name: str) -> dict[str, Any]:
-    """Runs one way."""
+def measure(name: str) -> None:
+    """Runs one way and says what came of it; its clone is kept if a test failed."""
     prepare()
     found = run(name, NAMES[name])
+    say(f"{name}: {', '.join(f'{value} {key}' for key, value in found.items())}")
+    if found["exit_code"]:
+        raise UserError(f"the tests fail in these surroundings: {NAMES[name].words}; see {WAYS / name}.log.")
     shutil.rmtree(WAYS / name)
-    return found
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The true table: every workflow against a red agent, fully trained, each training with its own seed.
+"""The true table: every order against a red agent, fully trained, each training with its own seed.
 
     python -m benchmarks workflow_table bline
     python -m benchmarks workflow_table meander
     python -m benchmarks workflow_table bline 30
     python -m benchmarks workflow_table meander 40
 
-With a number: incidents, in which blue takes over after that many steps. There each order of the types that red takes
-is trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes. An interrupted
+With a number: incidents, in which blue takes over after that many steps. Each order of the types that red takes is
+trained, not each of the 120 workflows: where the other types stand changes no repair. Two processes. An interrupted
 measurement resumes: finished trainings are kept in runs/, by source.
 """
 
@@ -32,14 +32,14 @@ from workflow_rl.search.finalists import taken_types
 from workflow_rl.studies.workflow_table import table_from_json
 from workflow_rl.training.trainer import train_workflow
 
-REPLICATES = {"0": 3, "30": 5, "40": 3}  # trainings of each order, by takeover
+REPLICATES = {"bline": 10, "meander": 4, "bline_30": 5, "meander_40": 3}  # trainings of each order
 EPISODES = {"bline": 700, "meander": 1000, "meander_40": 600}  # of each environment, where not as the preset has it
 COLUMNS = ("mean_return", "standard_error", "compliance", "kept", "repairs", "idle_fixes", "followed", "updates")
 
 
 def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
     """One training, as ``workflow-rl train --workflow`` makes it; no two of a table share a seed."""
-    kind = f"{red}_{takeover}" if is_incident(takeover) else red
+    kind = _kind(red, takeover)
     length = {"max_episodes": EPISODES[kind]} if kind in EPISODES else {}
     others = [kind for kind in load_network().unit_types if kind not in order.split(",")]
     workflow = ",".join([order, *others])
@@ -48,13 +48,15 @@ def train(red: str, takeover: str, order: str, seed: int) -> dict[str, Any]:
     return {"workflow": order, "seed": seed} | {name: getattr(result, name) for name in COLUMNS}
 
 
+def _kind(red: str, takeover: str) -> str:
+    return f"{red}_{takeover}" if is_incident(takeover) else red
+
+
 def measure(red: str, takeover: str = "0") -> dict[str, Any]:
     """Trains what is missing, then summarises the table."""
-    incident, taken = is_incident(takeover), list(taken_types(Games(load_network(), red, "current", 100, takeover)))
-    name = f"workflow_table_{red}_{takeover}" if incident else f"workflow_table_{red}"
-    orders = [",".join(p) for p in permutations(taken if incident else load_network().unit_types)]
-    replicates = REPLICATES.get(takeover, 3)
-    journal = Path("runs") / f"{name}-{source_digest()}.jsonl"
+    kind, taken = _kind(red, takeover), list(taken_types(Games(load_network(), red, "current", 100, takeover)))
+    orders, replicates = [",".join(order) for order in permutations(taken)], REPLICATES[kind]
+    journal = Path("runs") / f"workflow_table_{kind}-{source_digest()}.jsonl"
     journal.parent.mkdir(exist_ok=True)
     lines = journal.read_text("utf-8").splitlines(keepends=True) if journal.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be cut off

@@ -229,15 +229,17 @@ def test_bench_search_compares_the_strategies(tmp_path: Path) -> None:
     assert_refused(run("bench", "search", "--seeds", "0"), "must be at least 1")
 
 
-@pytest.mark.parametrize("red", ["bline", "meander"])
-def test_the_stored_tables_have_three_trainings_of_all_workflows_that_all_follow(red: str) -> None:
+@pytest.mark.parametrize(("red", "shape"), [("bline", (6, 10)), ("meander", (24, 4))])
+def test_the_stored_tables_have_several_trainings_of_every_order_that_all_follow(
+    red: str, shape: tuple[int, int]
+) -> None:
     path = RESULTS / f"workflow_table_{red}.json"
     stored = json.loads(path.read_text("utf-8"))["figures"]
-    assert read_table(path).returns.shape == (120, 3)
+    assert read_table(path).returns.shape == shape
     for name in ("compliance", "kept"):
         assert np.array(stored["table"][name]).min() >= 0.95
     assert np.array(stored["table"]["repairs"]).min() >= 2
-    assert stored["followed"] == stored["trainings"] == 360
+    assert stored["followed"] == stored["trainings"] == shape[0] * shape[1]
     fresh: Any = summary_of(read_table(path))
     for name in ("noise_of_one_training", "deviation_between_workflows", "best_task_return"):
         assert fresh[name] == pytest.approx(stored[name])
@@ -247,7 +249,7 @@ def test_the_stored_tables_have_three_trainings_of_all_workflows_that_all_follow
 def test_against_meander_the_stored_table_shows_no_priority_that_matters() -> None:
     summary = summary_of(read_table(RESULTS / "workflow_table_meander.json"))
     assert not any(pair["matters"] for pair in summary["ranking"]["pairs"])
-    assert summary["ranking"]["n_equal_to_best"] == 120
+    assert summary["ranking"]["n_equal_to_best"] == 24
     assert all(pair["effect"] < 2.8 * pair["standard_error"] for pair in summary["pairs"])  # 95 % for ten together
 
 
@@ -257,8 +259,7 @@ def test_against_bline_the_stored_table_shows_that_only_enterprise_before_user_m
     assert [(pair["first"], pair["second"]) for pair in pairs if pair["matters"]] == [("enterprise", "user")]
     equals = summary_of(found)["ranking"]["equal_to_best"]
     assert all(name.split(",").index("enterprise") < name.split(",").index("user") for name in equals)
-    untaken = [pair for pair in pairs if {pair["first"], pair["second"]} & {"defender", "op_host"}]
-    assert max(pair["effect"] for pair in untaken) < 0.1 * pairs[0]["effect"]
+    assert max(pair["effect"] for pair in pairs[1:]) < 0.1 * pairs[0]["effect"]
 
 
 def test_in_incidents_every_order_of_the_stored_table_is_kept_and_none_is_better_than_its_limit() -> None:

@@ -414,7 +414,7 @@ def test_a_cell_that_is_kept_is_not_made_again(tmp_path: Path) -> None:
     lab = laboratory(tmp_path)
     with lab.held():
         assert lab.ask([cell, cell]) == [{"x": 1}, {"x": 1}]
-    assert lab.spent == {cell.key: 1.5}
+    assert lab.used == {cell.key}
 
 
 def test_other_arguments_are_another_cell() -> None:

@@ -33,7 +33,11 @@ class Files:
 
     def has(self, *names: str) -> bool:
         """Whether these studies have been run to their end."""
-        return all((self.folder / f"study_{name}.json").exists() for name in names)
+        return all(self.exists(f"study_{name}") for name in names)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a result file of this name."""
+        return (self.folder / f"{name}.json").exists()
 
     def figures(self, name: str) -> dict[str, Any]:
         """The figures of a result file."""

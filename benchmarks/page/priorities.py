@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from benchmarks.experiments import EXPERIMENTS, stored_name
 from benchmarks.page import answers, values
 from benchmarks.page.files import FOES, LONGEST, Files
 
@@ -15,7 +16,6 @@ PRIORITIES = {  # the priorities whose cost is shown for each game
     "30": (("op_server", "enterprise"), ("op_server", "user"), ("enterprise", "user")),
     "40": (("op_server", "user"), ("op_server", "enterprise"), ("enterprise", "user")),
 }
-NETWORKS = {"cage2_fine": "cage2-fine", "plant": "plant"}
 ANY_ORDER = "obedient champion: a memory, one network for all orders"
 
 
@@ -152,15 +152,13 @@ def named_pairs(searches: list[dict[str, Any]]) -> list[Named]:
 def eight_types(files: Files) -> list[Cell]:
     """Every cell of the study of thousands of orders."""
     found = []
-    for file, network in NETWORKS.items():
-        for red, foe in FOES.items():
-            for takeover in ("0", TAKEOVERS[red]):
-                cell = files.figures(f"playbooks_{file}_{red}_{takeover}")
-                returns = [order["mean_return"] for order in cell["orders"]]
-                gain, error = cell["difference"], cell["standard_error"]
-                searches = cell["searches"]
-                names, verdict = named_pairs(searches), answers.compared(gain, error)
-                found.append(
-                    Cell(network, foe, takeover, len(searches), names, min(returns), max(returns), gain, error, verdict)
-                )
+    for part in EXPERIMENTS["playbooks"].parts:
+        network, red, takeover = part.split()
+        if network == "five":
+            continue
+        cell = files.figures(stored_name("playbooks", part))
+        returns = [order["mean_return"] for order in cell["orders"]]
+        gain, error, searches = cell["difference"], cell["standard_error"], cell["searches"]
+        names, verdict, ends = named_pairs(searches), answers.compared(gain, error), (min(returns), max(returns))
+        found.append(Cell(network, FOES[red], takeover, len(searches), names, *ends, gain, error, verdict))
     return found

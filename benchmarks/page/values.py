@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from benchmarks.campaign import steps
+from benchmarks.experiments import EXPERIMENTS
 from benchmarks.page.files import EDITIONS, FOES, LENGTHS, LONGEST, Files
 from benchmarks.page.formats import number
+from benchmarks.studies.registry import STUDIES
 from workflow_rl.defenders.protocol import ANCHORS, PUBLISHED_EDITION, WINNER
 
 EQUAL = 0.005  # orders closer than this are shown as equally good
@@ -133,8 +136,8 @@ def spread_of_orders(incident: dict[str, Any]) -> float:
 def best_by_takeover(incidents: dict[str, Any]) -> dict[str, list[str]]:
     """The takeovers after which each group of orders is best."""
     found: dict[str, list[str]] = {}
-    for steps, incident in incidents.items():
-        found.setdefault("; ".join(best_orders(incident)), []).append(steps)
+    for takeover, incident in incidents.items():
+        found.setdefault("; ".join(best_orders(incident)), []).append(takeover)
     return found
 
 
@@ -179,6 +182,31 @@ def loss_when_swapped(rows: dict[str, Any], foe: str) -> float:
     other = next(red for red in FOES if red != foe)
     own, swapped = (rows[f"general, trained against {red}"]["as trained"][foe][LONGEST]["iqm"] for red in (foe, other))
     return float(own - swapped)
+
+
+class Measured(NamedTuple):
+    """An experiment with the commits of its results and the minutes that all its parts took, if they are known."""
+
+    name: str
+    asks: str
+    commits: list[str]
+    minutes: float
+
+
+def regeneration(files: Files) -> list[Measured]:
+    """Every experiment that stores results, in the order of ``python -m benchmarks all``."""
+    by_name: dict[str, list[str]] = {}
+    for step in steps():
+        by_name.setdefault(step.words[0], []).append(step.stored)
+    rows = []
+    for name, stored in by_name.items():
+        found = [files(one) for one in stored if files.exists(one)]
+        seconds = [float(file.get("seconds", 0.0)) for file in found]
+        whole = len(found) == len(stored) and all(seconds)
+        asks = STUDIES[name] if name in STUDIES else EXPERIMENTS[name].asks
+        commits = sorted({file["commit"] for file in found})
+        rows.append(Measured(name, asks, commits, sum(seconds) / 60 if whole else 0.0))
+    return rows
 
 
 def of_an_earlier_version(shown: float, today: float) -> bool:

@@ -80,13 +80,13 @@ class Laboratory:
     folder: Path
     jobs: int
     say: Say
-    spent: dict[str, float] = field(default_factory=dict)  # seconds of each cell that was asked for
+    used: set[str] = field(default_factory=set)  # keys of the cells that were asked for
     pool: ProcessPoolExecutor | None = None
     study: str = ""
 
     def begin(self, study: str) -> None:
         """Counts the cells from now on for this study."""
-        self.study, self.spent = study, {}
+        self.study, self.used = study, set()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -113,7 +113,7 @@ class Laboratory:
             done += 1
             self.say(f"{self.study}: {done} of {len(known)}: {cell}, {kept.seconds:.1f} s")
         found = {key: kept for key, kept in known.items() if kept}
-        self.spent |= {key: kept.seconds for key, kept in found.items()}
+        self.used |= set(found)
         return [found[cell.key].outcome for cell in cells]
 
     def _kept(self, cell: Cell) -> Kept | None:

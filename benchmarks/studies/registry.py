@@ -51,9 +51,8 @@ def run_study(name: str, quick: bool, laboratory: Laboratory, results: Path) -> 
         "seeds": sorted(asked),
         "jobs": laboratory.jobs,
         "versions": versions(),
-        "cells": len(laboratory.spent),
-        "seconds_of_cells": sum(laboratory.spent.values()),
-        "seconds_of_last_start": time.perf_counter() - began,
+        "cells": len(laboratory.used),
+        "seconds": round(time.perf_counter() - began, 1),  # those of this start; kept cells took none
     }
     command = f"python -m benchmarks {name}{' --quick' if quick else ''}"
     return write_result_to(results, f"study_{name}", command, figures, **about)

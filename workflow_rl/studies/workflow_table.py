@@ -1,4 +1,4 @@
-"""A table of true returns: every workflow trained several times."""
+"""A table of true returns: every order of the unit types that red takes, trained several times."""
 
 from __future__ import annotations
 
