@@ -1,11 +1,12 @@
 """Trains general policies, without workflow, from scratch: ``python -m benchmarks general``, alone on the machine.
 
-Five seeds against each red agent: with the defaults of ``workflow-rl train``, the same but for the time limit, with
+Four seeds against each red agent: with the defaults of ``workflow-rl train``, the same but for the time limit, with
 the advantages of the other opponent, and within a million transitions.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,16 @@ from benchmarks.command import main
 from workflow_rl.presets import AGAINST, make_config
 from workflow_rl.training.trainer import train_workflow
 
-SEEDS = 5
+SEEDS = range(4)
 MILLION = {"n_envs": 20, "epochs": 10, "lr": 0.003, "max_episodes": 500}
 ADVANTAGES = ("gae_lambda", "normalise_advantages")
 
 
 def trained(red: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Returns of all seeds on 1,000 fresh games each, and what the trainings took."""
-    configs = [make_config(red_agent=red, seed=seed, **settings) for seed in range(SEEDS)]
-    results = [train_workflow(config) for config in configs]
+    configs = [make_config(red_agent=red, seed=seed, **settings) for seed in SEEDS]
+    with ProcessPoolExecutor(2) as pool:
+        results = list(pool.map(train_workflow, configs))
     returns = [result.mean_return for result in results]
     return {
         "mean_return": float(np.mean(returns)),
