@@ -13,6 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedErro
 
 from benchmarks.experiments import EXPERIMENTS
 from benchmarks.page import answers, priorities, values
+from benchmarks.page.curves import NAMES as LEARNERS
+from benchmarks.page.curves import write_curves
 from benchmarks.page.files import EDITIONS, FOES, LENGTHS, Files
 from benchmarks.page.formats import FILTERS, wrap
 from benchmarks.studies.registry import STUDIES
@@ -70,6 +72,7 @@ def render(results: Path, page: Path) -> str:
         "EDITIONS": EDITIONS,
         "LENGTHS": LENGTHS,
         "FOES": FOES,
+        "LEARNERS": LEARNERS,
     }
     return wrap(templates.get_template("results.md.j2").render())
 
@@ -85,6 +88,8 @@ def write_page(results: Path, page: Path) -> Path:
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(page, text.encode())
+        if (files := Files(results)).has("learners"):
+            write_curves(files, page.parent / "pictures")
     except OSError as error:
         raise UserError(f"{page}: cannot be written ({error.strerror}).") from None
     return page
