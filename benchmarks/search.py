@@ -71,7 +71,7 @@ def measure() -> dict[str, Any]:
     search("--n-workflows", "1", "--no-finish")  # compiles what is not compiled yet
     for red in ("bline", "meander"):
         figures[red] = search("--red-agent", red)
-        figures[red]["longer"] = longer(red, figures[red]["best"])
+        figures[red]["longer"] = longer(red, figures[red]["best"] or figures[red]["ranking"][0]["workflow"])
     figures["bench"] = run("bench", "search")
     return figures
 
