@@ -1,6 +1,6 @@
 """The search on a Ray cluster: what Ray costs, what survives, how far it goes.
 
-python -m benchmarks cluster overhead     # the default search with --ray local and with local processes
+python -m benchmarks cluster overhead     # the default search's first stage with --ray local and local processes
 python -m benchmarks cluster faults       # three nodes, one killed and one added in the middle
 python -m benchmarks cluster suggestions  # seconds of suggestions among 40,320 orders
 python -m benchmarks cluster evaluations  # seconds, megabytes and the driver's work per training
@@ -41,8 +41,9 @@ from workflow_rl.search.run_search import new_search
 from workflow_rl.search.strategies import GPUCBSearch
 from workflow_rl.search.worker_pool import train_in
 
-REPEATS = 5
-LONGER = ("--min-episodes", "50", "--max-episodes", "50")  # of each training: ten times the default's five updates
+REPEATS = 3
+FIRST_STAGE = ("--no-finish", "--no-report")
+LONGER = {"min_episodes": 200, "max_episodes": 200, "n_workflows": 6}  # trainings four times as long as the default
 ITEMS = tuple("abcdefgh")
 WORKERS, TRAININGS = (10, 100, 1000, 10_000), (1, 10, 60, 600, 3600)  # of the model; seconds of a training
 
@@ -56,22 +57,17 @@ def program(*words: str) -> float:
 
 
 def overhead() -> dict[str, Any]:
-    """The same searches by local processes and by Ray, turn by turn."""
-    figures: dict[str, Any] = {}
+    """The same search by local processes and by Ray, turn by turn."""
+    seconds: dict[str, list[float]] = {"processes": [], "ray": []}
     with tempfile.TemporaryDirectory() as folder:
-        program("search", "--n-workflows", "2", "--run-dir", f"{folder}/warm-up")
-        for name, options in (("default", ()), ("longer_trainings", LONGER)):
-            seconds: dict[str, list[float]] = {"processes": [], "ray": []}
-            for number in range(REPEATS if name == "default" else 2):
-                for way, where in (("processes", ()), ("ray", ("--ray", "local"))):
-                    path = f"{folder}/{name}-{number}-{way}"
-                    seconds[way].append(program("search", *where, *options, "--no-report", "--run-dir", path))
-            figures[name] = {"seconds": seconds} | {way: median(times) for way, times in seconds.items()}
-            figures[name]["ratio"] = figures[name]["ray"] / figures[name]["processes"]
-            figures[name]["same_weights"] = same_policies(
-                Path(f"{folder}/{name}-0-processes"), Path(f"{folder}/{name}-0-ray")
-            )
-    return figures
+        program("search", "--n-workflows", "2", *FIRST_STAGE, "--run-dir", f"{folder}/warm-up")
+        for number in range(REPEATS):
+            for way, where in (("processes", ()), ("ray", ("--ray", "local"))):
+                path = f"{folder}/{number}-{way}"
+                seconds[way].append(program("search", *where, *FIRST_STAGE, "--run-dir", path))
+        same = same_policies(Path(f"{folder}/0-processes"), Path(f"{folder}/0-ray"))
+    middle = {way: median(times) for way, times in seconds.items()}
+    return middle | {"seconds": seconds, "ratio": middle["ray"] / middle["processes"], "same_weights": same}
 
 
 def same_policies(one: Path, other: Path) -> int:
@@ -89,7 +85,7 @@ def faults() -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
-        command = [sys.executable, "-m", "workflow_rl.cli", "search", "--ray", three_nodes(), *LONGER, "--no-report"]
+        command = [sys.executable, "-m", "workflow_rl.cli", "search", "--ray", three_nodes(), *FIRST_STAGE]
         process = subprocess.Popen([*command, "--run-dir", str(path)], stdout=subprocess.DEVNULL)
         _wait_for(lambda: _count(path, "evaluation") >= 4)
         kill_busy_node()
@@ -208,18 +204,17 @@ class Weighed:
 
 
 def evaluations() -> dict[str, Any]:
-    """What a training costs and what is sent: the default search with --ray local, its messages measured."""
+    """What a training costs and what is sent: searches with --ray local, their messages measured."""
     with tempfile.TemporaryDirectory() as folder:  # compiles what is not compiled yet
-        program("search", "--n-workflows", "1", "--no-report", "--run-dir", f"{folder}/run")
-    longer = {"min_episodes": 50, "max_episodes": 50}
-    figures: dict[str, Any] = {"default": _weighed_search({}), "longer_trainings": _weighed_search(longer)}
+        program("search", "--n-workflows", "1", *FIRST_STAGE, "--run-dir", f"{folder}/run")
+    figures: dict[str, Any] = {"default": _weighed_search({}), "longer_trainings": _weighed_search(LONGER)}
     figures["ray_seconds"], figures["look_seconds"] = _empty_tasks()
     figures["start_seconds"] = program_start()
     return figures
 
 
 def _weighed_search(changes: dict[str, Any]) -> dict[str, Any]:
-    config, weighed = make_search_config(in_flight=0, **changes), Weighed()
+    config, weighed = make_search_config(in_flight=0, finish=False, **changes), Weighed()
     with tempfile.TemporaryDirectory() as folder, weighed.measuring():
         new_search(
             config, Path(folder) / "run", RayCluster("local", checkpoint_seconds=1.0), lambda _: None, load_network()
@@ -271,12 +266,12 @@ def _empty_tasks(number: int = 1000) -> tuple[float, float]:
 
 
 def scaling() -> dict[str, Any]:
-    """Longer trainings, one and two in parallel, on a cluster of this machine: how much of the second core is used."""
+    """One and two trainings in parallel on a cluster of this machine: how much of the second core is used."""
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for jobs in (1, 2):
             path = Path(folder) / f"{jobs}"
-            program("search", "--ray", "local", "--jobs", str(jobs), *LONGER, "--in-flight", "2", "--no-report",
+            program("search", "--ray", "local", "--jobs", str(jobs), *FIRST_STAGE, "--in-flight", "2",
                     "--run-dir", str(path))  # fmt: skip
             times = [event["seconds"] for event in read_events(path) if event["kind"] == "evaluation"]
             figures[f"seconds_{jobs}"] = times[-1] - times[0]  # without the start
