@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
+from benchmarks.campaign import steps
+from benchmarks.experiments import EXPERIMENTS
 from benchmarks.page import answers, priorities, values
-from benchmarks.page.files import Files
+from benchmarks.page.curves import NAMES, write_curves
+from benchmarks.page.files import FOES, Files
 from benchmarks.page.formats import one_line
 from benchmarks.page.render import render
+from benchmarks.studies.registry import STUDIES
+from benchmarks.studies.statistics import summary
 from tests.conftest import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "results.md"
+STORING = {name for name, experiment in EXPERIMENTS.items() if experiment.stores}
 
 
 def answer(text: str, number: int) -> str:
@@ -37,6 +43,46 @@ def changed(tmp_path: Path) -> Callable[[str, Callable[[dict[str, Any]], None]],
         return render(tmp_path, PAGE)
 
     return change
+
+
+def rewrite(path: Path, **about: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | about), "utf-8")
+
+
+def test_the_time_of_everything_is_known_only_if_every_part_has_one(tmp_path: Path) -> None:
+    stored = {step.stored for step in steps()}
+    for name in stored:
+        (tmp_path / f"{name}.json").write_text('{"figures": {}}', "utf-8")
+        rewrite(tmp_path / f"{name}.json", commit="abc", seconds=180.0)
+    rows = values.regeneration(Files(tmp_path))
+    assert {row.name for row in rows} == {*STUDIES, *STORING}
+    assert all(row.commits == ["abc"] for row in rows)
+    assert sum(row.minutes for row in rows) == pytest.approx(3 * len(stored))
+    rewrite(tmp_path / "champion_table.json", commit="other")
+    (champion,) = (row for row in values.regeneration(Files(tmp_path)) if row.name == "champion")
+    assert champion.commits == ["abc", "other"]
+    (tmp_path / "champion_table.json").unlink()
+    (champion,) = (row for row in values.regeneration(Files(tmp_path)) if row.name == "champion")
+    assert champion.minutes == 0
+
+
+def test_every_stored_result_belongs_to_an_experiment() -> None:
+    assert {path.stem for path in RESULTS.glob("*.json")} <= {step.stored for step in steps()}
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_curves_of_the_learners_are_drawn_the_same_twice(tmp_path: Path) -> None:
+    def looks(level: float) -> dict[str, Any]:
+        return {
+            str(n): {"transitions": n, "mean_return": summary([level - n, level]), "seconds": summary([n / 10])}
+            for n in (10, 20)
+        }
+
+    curves = {red: {name: looks(level) for level, name in enumerate(NAMES)} for red in FOES}
+    (tmp_path / "study_learners.json").write_text(json.dumps({"figures": {"curves": curves}}), "utf-8")
+    pictures = [write_curves(Files(tmp_path), tmp_path / name).read_text("utf-8") for name in ("a", "b")]
+    assert pictures[0] == pictures[1]
+    assert all(text in pictures[0] for text in ("stable-baselines3, tuned", "return against Meander", "transitions"))
 
 
 @pytest.mark.parametrize("number", range(1, 8))
