@@ -86,7 +86,6 @@ DEFINITIONS = {
         f"at least {THRESHOLD}": "the threshold of compliance",
         f"there are {N_ORDERS}": THE_ORDERS,
         f"{N_ORDERS // 2} of the {N_ORDERS} orders": "half of the orders have a given pair in one sequence",
-        f"all {N_ORDERS} orders": THE_ORDERS,
         "after 30 steps": "the incident of the table",
         "over 100 steps": THE_PROTOCOL,
     },
