@@ -17,6 +17,7 @@ CLAIMS = (
     "GP-UCB finds better orders than naive choice",
 )
 STRATEGIES = ("gp-ucb", "random", "round-robin")
+OUTSIDE = {"gp_ucb": "GP-UCB", "random": "random search", "local_search": "local search", "annealing": "annealing"}
 
 
 def clear_pairs(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,8 +73,27 @@ def gp_ucb(searches: dict[str, Any]) -> str:
 
 
 def compared(difference: float, standard_error: float) -> str:
-    """Whether one strategy chose better orders than another, by three searches of each."""
+    """Whether one strategy found better orders than another."""
     return "within the noise" if abs(difference) <= SURE * standard_error else "better" if difference > 0 else "worse"
+
+
+def outside(found: dict[str, Any]) -> str:
+    """How GP-UCB does on one kind of problem beside each other strategy, after each number of evaluations."""
+    words = []
+    for budget in sorted(found["gp_ucb"], key=int):
+        groups: dict[str, list[str]] = {}
+        for name, label in OUTSIDE.items():
+            if name != "gp_ucb":
+                cell = found[name][budget]
+                groups.setdefault(compared(-cell["gp_ucb_minus_this"], cell["difference_error"]), []).append(label)
+        said = {"better": "better than", "within the noise": "indistinguishable from", "worse": "worse than"}
+        parts = [f"{said[verdict]} {_listed(groups[verdict])}" for verdict in said if verdict in groups]
+        words.append(f"after {budget} evaluations GP-UCB is {' and '.join(parts)}")
+    return "; ".join(words)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def worthwhile(verdicts: list[str], tables: Iterable[dict[str, Any]]) -> str:

@@ -32,12 +32,8 @@ class Files:
         return self._known[name]
 
     def has(self, *names: str) -> bool:
-        """Whether these studies have been run to their end."""
-        return all(self.exists(f"study_{name}") for name in names)
-
-    def exists(self, name: str) -> bool:
-        """Whether there is a result file of this name."""
-        return (self.folder / f"{name}.json").exists()
+        """Whether there are result files of these names."""
+        return all((self.folder / f"{name}.json").exists() for name in names)
 
     def figures(self, name: str) -> dict[str, Any]:
         """The figures of a result file."""

@@ -21,20 +21,21 @@ from benchmarks.studies.registry import STUDIES
 from workflow_rl.errors import UserError
 from workflow_rl.runs import write_atomically
 
-SECTIONS: dict[str, tuple[str, ...]] = {  # with the studies that each needs besides baselines and limit
+SECTIONS: dict[str, tuple[str, ...]] = {  # with the results that each needs besides the first ones
     "answers": (),
     "priorities": (),
-    "claims": ("rollout", "ablation"),
-    "beliefs": ("ablation",),
+    "problems": ("problems",),
+    "claims": ("study_rollout", "study_ablation"),
+    "beliefs": ("study_ablation",),
     "limit": (),
     "incidents": (),
     "baselines": (),
-    "learners": ("learners",),
-    "rollout": ("rollout",),
-    "ablation": ("ablation",),
-    "lengths": ("lengths",),
-    "robustness": ("robustness",),
-    "scaling": ("scaling",),
+    "learners": ("study_learners",),
+    "rollout": ("study_rollout",),
+    "ablation": ("study_ablation",),
+    "lengths": ("study_lengths",),
+    "robustness": ("study_robustness",),
+    "scaling": ("study_scaling",),
     "challenge": (),
     "repeating": (),
     "again": (),
@@ -62,7 +63,7 @@ def render(results: Path, page: Path) -> str:
     templates.globals |= {
         "files": files,
         "results": os.path.relpath(results, page.parent),
-        "measured": [name for name in STUDIES if files.has(name)],
+        "measured": [name for name in STUDIES if files.has(f"study_{name}")],
         "sections": [name for name, needs in SECTIONS.items() if files.has(*needs)],
         "answers": answers,
         "priorities": priorities,
@@ -88,7 +89,7 @@ def write_page(results: Path, page: Path) -> Path:
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(page, text.encode())
-        if (files := Files(results)).has("learners"):
+        if (files := Files(results)).has("study_learners"):
             write_curves(files, page.parent / "pictures")
     except OSError as error:
         raise UserError(f"{page}: cannot be written ({error.strerror}).") from None

@@ -200,7 +200,7 @@ def regeneration(files: Files) -> list[Measured]:
         by_name.setdefault(step.words[0], []).append(step.stored)
     rows = []
     for name, stored in by_name.items():
-        found = [files(one) for one in stored if files.exists(one)]
+        found = [files(one) for one in stored if files.has(one)]
         seconds = [float(file.get("seconds", 0.0)) for file in found]
         whole = len(found) == len(stored) and all(seconds)
         asks = STUDIES[name] if name in STUDIES else EXPERIMENTS[name].asks
