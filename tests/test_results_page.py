@@ -133,7 +133,7 @@ def test_whether_gp_ucb_is_worth_it_follows_from_both_kinds_of_problems() -> Non
     clear, close = table(0.1, 1.0), table(0.9, 1.0)
     noise, better = "within the noise", "better"
     assert answers.worthwhile([noise, noise], [clear]).startswith(
-        "In incidents with five unit types, yes by simulation; for"
+        "In incidents with five unit types, yes with half of the default evaluations, by simulation; for"
     )
     assert "types, no gain was found;" in answers.worthwhile([noise, noise], [clear, close])
     ends = [answers.worthwhile(found, [clear]) for found in ([noise] * 2, [better, noise], [better] * 2)]
@@ -172,8 +172,8 @@ def test_the_answer_about_priorities_changes_with_the_figures(
 
         return one_line(answer(changed("study_limit", edit), 2))
 
-    assert "is worth shrinks as the defender gets better" in worth(weakest / 5)
-    assert "is worth stays about the same as the defender gets better" in worth(weakest)
+    assert "is worth shrinks the more a defender knows" in worth(weakest / 5)
+    assert "is worth stays about the same the more a defender knows" in worth(weakest)
 
 
 def test_the_champion_of_an_earlier_version_is_named_only_while_its_figures_differ(
