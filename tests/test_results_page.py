@@ -144,6 +144,27 @@ def test_whether_gp_ucb_is_worth_it_follows_from_both_kinds_of_problems() -> Non
     ]
 
 
+def test_more_environments_converge_faster_only_if_they_are_ahead_in_equal_time_and_follow_sooner() -> None:
+    def rows(low: float, high: float, seconds: float) -> dict[str, Any]:
+        many = {"equal_seconds": {"mean_return": {"low": low, "high": high}}, "followed": {"seconds": {"iqm": seconds}}}
+        some = {"equal_seconds": {"mean_return": {"low": -20, "high": -18}}, "followed": {"seconds": {"iqm": 2.0}}}
+        return {answers.SOME: some, answers.MANY: many}
+
+    given = [(-17, -16, 1.0), (-17, -16, 3.0), (-19, -16, 1.0), (-30, -25, 1.0)]
+    assert [answers.convergence(rows(*one)) for one in given] == ["yes", "not shown", "not shown", "no"]
+
+
+def test_the_words_about_problems_outside_follow_from_paired_differences() -> None:
+    def others(gaps: dict[str, float]) -> dict[str, Any]:
+        cells = {name: {"50": {"gp_ucb_minus_this": gap, "difference_error": 0.1}} for name, gap in gaps.items()}
+        return cells | {"gp_ucb": {"50": {}}}
+
+    assert answers.outside(others({"random": -0.5, "local_search": 0.1, "annealing": 0.5})) == (
+        "after 50 evaluations GP-UCB is better than random search and indistinguishable from local search "
+        "and worse than annealing"
+    )
+
+
 def test_a_good_order_that_costs_a_point_is_not_said_to_cost_little() -> None:
     def foes(difference: float) -> dict[str, Any]:
         return {"bline": {"obedience": {"difference": difference}}, "meander": {"obedience": {"difference": 0.1}}}
