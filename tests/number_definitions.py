@@ -95,7 +95,6 @@ DEFINITIONS = {
     },
     "CHANGELOG.md": {
         "1.0.0": "our version",
-        f"more than {SMALL_ROOM.hosts - 1} hosts": "the small record",
         f"{CAPACITY['hosts']} hosts, {CAPACITY['subnets']} subnets, {CAPACITY['unit_types']} unit types": "limits",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
         f"over {MANY_HOSTS} hosts": A_SETTING,
@@ -206,7 +205,7 @@ DEFINITIONS = {
         f"the {factorial(4)} places": "neighbours as a block among three others: 4!",
         f"at most {MOST_UPDATES} episodes": A_SETTING,
         "(95 % for all": "confidence of the comparison",
-        f"be {constant('benchmarks/page/answers.py', 'SURE')} standard errors": "ten pairs together",
+        f"the {constant('benchmarks/page/answers.py', 'SURE')} standard errors": "ten pairs together",
         "at least 99 %": "the share that was asked for",
         f"after {constant('workflow_rl/studies/bench_search.py', 'LARGE_EVALUATIONS')}": "length of the searches",
         "with 8, 10 and 12 items": "SIZES of benchmarks/problems.py",
