@@ -1,187 +1,26 @@
 """Every measured number of the documents is a stored result; every other one is explained in number_definitions.py.
 
-A number is bound to a result in one of two ways:
-
-* in a table, by its path in the next cell: "| 13.1 | `search.json bline.wall_seconds` |";
-* by a comment in its paragraph, list item or table, which readers do not see:
-  "<!-- search.json bline.wall_seconds, meander.wall_seconds -->". The paths stand in the order of the numbers. Each may
-  be a formula of paths and whole numbers with + - * / between blanks, `mean`, `least`, `most` or `count` before a list,
-  and "{a,b}" for several. In a key `_` also stands for a blank.
-
-The k-th bound number must be the k-th value at the digits shown, so none can pass by being like another one. What
-remains must be in number_definitions.py, as a phrase of that document, or be part of its row's path (the setting it was
-measured at: "200 environments" beside `vector_steps_per_s.200`), or be a whole number below ten without a unit. Fenced
-blocks and inline code are no text: test_docs.py runs them and compares the output that the README shows.
+benchmarks/page/bound.py says how a number is bound to a result. The k-th bound number must be the k-th value at the
+digits shown, so none can pass by being like another one. What remains must be in number_definitions.py, as a phrase of
+that document, or be part of its row's path (the setting it was measured at: "200 environments" beside
+`vector_steps_per_s.200`), or be a whole number below ten without a unit. Fenced blocks and inline code are no text:
+test_docs.py runs them and compares the output that the README shows.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from statistics import fmean
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
+from benchmarks.page.bound import COMMENT, FENCE, blocks, find_numbers, value_of
+from benchmarks.page.documents import Results, documents, updated
 from tests.conftest import ROOT
 from tests.number_definitions import DEFINITIONS, EVERYWHERE
 
-GENERATED = {"docs/results.md": "written by a command from the stored results, and compared with them there"}
-PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS = [name for path in PATHS if (name := str(path.relative_to(ROOT))) not in GENERATED]
-
-FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
-CODE = re.compile(r"`[^`]*`")
-STORED_AS = re.compile(r"`(\w+\.json \S+)`")
-BLOCK_START = re.compile(r"([*-]|\d+\.) |#+ |\|")
-NUMBER = re.compile(
-    r"(?<!\w)(?<!\d\.)(?P<figure>(?:(?<![\w)])[-+])?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)*(?:e-?\d+)?)"
-    r"(?: ?(?P<unit>k|M|%|ms|million|thousand)(?!\w))?"
-)
-DECISION = re.compile(r"0\d+")  # the number of a decision record is a name
-UNITS = {"": 1.0, "k": 1e3, "thousand": 1e3, "M": 1e6, "million": 1e6, "%": 1e-2, "ms": 1e-3}
-OPERAND = re.compile(r"(?:(mean|least|most|count) )?(?:(\w+\.json) )?(\S+)")
-OF_LISTS: dict[str, Callable[[list[float]], float]] = {"mean": fmean, "least": min, "most": max, "count": len}
-
-
-class Results(dict[str, Any]):
-    """Figures by file, read when they are asked for."""
-
-    def __missing__(self, file: str) -> Any:
-        self[file] = json.loads((ROOT / "benchmarks" / "results" / file).read_text("utf-8"))["figures"]
-        return self[file]
-
-
-@dataclass(frozen=True)
-class Number:
-    figure: str
-    unit: str
-    start: int
-    end: int
-
-    def shows(self, value: float) -> bool:
-        """Whether this is the value, rounded to the digits shown."""
-        mantissa, _, exponent = self.figure.replace(",", "").partition("e")
-        step = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-        return abs(float(self.figure.replace(",", "")) - value / UNITS[self.unit]) <= 0.5 * step * (1 + 1e-9)
-
-    @property
-    def is_small(self) -> bool:
-        return not self.unit and re.fullmatch(r"[-+]?\d", self.figure) is not None
-
-
-@dataclass
-class Block:
-    """A paragraph, a list item or a table, without its comments: what must agree with what, in sequence."""
-
-    text: str
-    numbers: list[Number]
-    bindings: list[str]
-    cells: list[tuple[str, str]] = field(default_factory=list)  # of a table: figure, path
-    settings: set[int] = field(default_factory=set)  # where numbers start that are part of their row's path
-
-
-def find_numbers(text: str) -> list[Number]:
-    code = [match.span() for match in CODE.finditer(text)]
-    return [
-        Number(match["figure"], match["unit"] or "", *match.span("figure"))
-        for match in NUMBER.finditer(text)
-        if not any(start <= match.start() < end for start, end in code) and not DECISION.fullmatch(match["figure"])
-    ]
-
-
-def blocks(document: str) -> Iterator[Block]:
-    """What can have bindings of its own; a comment in the line after a paragraph or a table belongs to it."""
-    document = re.sub(r"^>+ ?", "", FENCE.sub("", document), flags=re.MULTILINE)
-    document = COMMENT.sub(lambda match: " ".join(match[0].split()), document)
-    document = re.sub(r"\]\([^)]*\)", "]", document)
-    parts: list[list[str]] = [[]]
-    for line in document.splitlines():
-        bare = line.strip()
-        rows = bare.startswith("|") and parts[-1] and parts[-1][-1].startswith("|")
-        after_heading = parts[-1] and parts[-1][0].startswith("#")
-        if not bare or after_heading or (BLOCK_START.match(bare) and not rows):
-            parts.append([])
-        if bare:
-            parts[-1].append(bare if bare.startswith("|") else re.sub(r"^([*-]|\d+\.) +", "", bare))
-    for lines in filter(None, parts):
-        yield table(lines) if lines[0].startswith("|") else paragraph(" ".join(lines))
-
-
-def bindings_of(text: str) -> list[str]:
-    """Every path or formula of the comments, with its file, braces written out."""
-    found = []
-    for comment in COMMENT.findall(text):
-        file = ""
-        for item in comment.strip().split(", "):
-            named = re.search(r"\w+\.json", item)
-            file = named[0] if named else file
-            options = [
-                part[1:-1].split(",") if part[0] == "{" else [part] for part in re.split(r"({.*?})", item) if part
-            ]
-            found += [f"{'' if named else file + ': '}{''.join(choice)}" for choice in itertools.product(*options)]
-    return found
-
-
-def paragraph(raw: str) -> Block:
-    text = " ".join(COMMENT.sub("", raw).split())
-    return Block(text, find_numbers(text), bindings_of(raw))
-
-
-def table(lines: list[str]) -> Block:
-    """A cell that is a path belongs to the cell before it; the rest is read row by row like a paragraph."""
-    block = Block("", [], bindings_of("\n".join(lines)))
-    for line in (COMMENT.sub("", line).strip() for line in lines):
-        cells = line.split("|")
-        path = next((i for i, cell in enumerate(cells) if STORED_AS.fullmatch(cell.strip())), 0)
-        named = set(re.findall(r"\d+", cells[path])) if path else set()
-        if path:
-            block.cells.append((cells[path - 1].strip(), cells[path].strip(" `")))
-        for i, cell in enumerate(cells):
-            offset = len(block.text) + 1
-            block.text += f"|{cell}"
-            for number in find_numbers(cell) if not path or i != path - 1 else []:
-                moved = Number(number.figure, number.unit, number.start + offset, number.end + offset)
-                block.numbers.append(moved)
-                if number.figure.replace(",", "") in named:
-                    block.settings.add(moved.start)
-    return block
-
-
-def look_up(path: str, figures: Any) -> Any:
-    for key in path.split("."):
-        if isinstance(figures, dict) and key not in figures:
-            key = key.replace("_", " ")
-        figures = figures[int(key)] if isinstance(figures, list) else figures[key]
-    return figures
-
-
-def flat(values: Any) -> list[float]:
-    return [number for value in values for number in (flat(value) if isinstance(value, list) else [value])]
-
-
-def value_of(binding: str, results: Mapping[str, Any]) -> float:
-    """A path or a formula: products and quotients first, from left to right."""
-    file, _, formula = binding.rpartition(": ")
-    parts = re.split(r" ([-+*/]) ", formula)
-    assert not all(part.split()[-1].isdigit() for part in parts[::2]), f"{formula!r} names no result"
-    terms: list[float] = []
-    for sign, text in zip(["+", *parts[1::2]], parts[::2], strict=True):
-        match = OPERAND.fullmatch(text)
-        assert match, f"{text!r} is no path"
-        function, named, path = match.groups()
-        file = named or file
-        found = float(path) if path.isdigit() else look_up(path, results[file])
-        value = float(OF_LISTS[function](flat(found)) if function else found)
-        if sign in "*/":
-            terms[-1] = terms[-1] * value if sign == "*" else terms[-1] / value
-        else:
-            terms.append(value if sign == "+" else -value)
-    return sum(terms)
+DOCUMENTS = [str(path.relative_to(ROOT)) for path in documents()]
 
 
 def problems(document: str, defined: Iterable[str], results: Mapping[str, Any]) -> tuple[list[str], set[str]]:
@@ -223,7 +62,6 @@ def test_every_definition_is_needed_by_a_document_that_is_looked_at() -> None:
     )
     assert {*EVERYWHERE} == needed
     assert {*DEFINITIONS} <= {*DOCUMENTS}
-    assert all((ROOT / name).exists() for name in GENERATED)
 
 
 # What the test itself can and cannot see.
@@ -302,3 +140,24 @@ def test_another_last_digit_of_any_number_of_the_documents_is_found(name: str) -
 def test_a_binding_that_leads_nowhere_is_an_error(binding: str) -> None:
     with pytest.raises((AssertionError, KeyError, IndexError, ValueError)):
         problems(f"6 <!-- speed.json {binding} -->", [], STORED)
+
+
+def test_bound_numbers_follow_the_results_in_their_own_form() -> None:
+    now = {"speed.json": STORED["speed.json"] | {"wall_seconds": 1412.6, "per_s": {"200": 9_449_999.0}, "error": -0.31}}
+    text = f"{PARAGRAPH}\n\n{ROW}\n\nLost +0.57 of 52, 13 free. <!-- speed.json error -->\n"
+    assert updated(text, STORED, now) == (
+        text.replace("13 s", "1,413 s").replace("10.9", "9.4").replace("+0.57", "-0.31")
+    )
+
+
+def test_a_number_that_does_not_show_its_old_result_is_left_to_a_person() -> None:
+    now = {"speed.json": STORED["speed.json"] | {"wall_seconds": 14.0}}
+    wrong = "12 s <!-- speed.json wall_seconds -->"
+    assert updated(wrong, STORED, now) == wrong
+    assert updated("13 s <!-- speed.json wall_seconds, nowhere -->", STORED, now).startswith("14 s")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_that_show_their_results_stay_as_they_are(name: str) -> None:
+    text, results = (ROOT / name).read_text("utf-8"), Results()
+    assert updated(text, results, results) == text

@@ -50,7 +50,7 @@ def stability(rows: dict[str, Any]) -> str:
 
 
 def convergence(rows: dict[str, Any]) -> str:
-    """200 environments converge faster than 25: ahead after equal seconds, with intervals apart, and followed sooner."""
+    """200 environments converge faster than 25: clearly ahead after equal seconds, and followed sooner."""
     some, many = (rows[kind]["equal_seconds"]["mean_return"] for kind in (SOME, MANY))
     times = [rows[kind]["followed"]["seconds"] for kind in (SOME, MANY)]
     sooner = all(times) and times[1]["iqm"] < times[0]["iqm"]

@@ -15,8 +15,10 @@ from benchmarks.experiments import EXPERIMENTS
 from benchmarks.page import answers, priorities, values
 from benchmarks.page.curves import NAMES as LEARNERS
 from benchmarks.page.curves import write_curves
+from benchmarks.page.documents import GENERATED, update_documents
 from benchmarks.page.files import EDITIONS, FOES, LENGTHS, Files
 from benchmarks.page.formats import FILTERS, wrap
+from benchmarks.results import RESULTS, ROOT
 from benchmarks.studies.registry import STUDIES
 from workflow_rl.errors import UserError
 from workflow_rl.runs import write_atomically
@@ -79,7 +81,7 @@ def render(results: Path, page: Path) -> str:
 
 
 def write_page(results: Path, page: Path) -> Path:
-    """Writes the page atomically."""
+    """Writes the page atomically; that of the checkout with the bound numbers of all other documents."""
     try:
         text = render(results, page)
     except (KeyError, UndefinedError) as error:
@@ -91,6 +93,8 @@ def write_page(results: Path, page: Path) -> Path:
         write_atomically(page, text.encode())
         if (files := Files(results)).has("study_learners"):
             write_curves(files, page.parent / "pictures")
+        if (page.resolve(), results.resolve()) == (ROOT / GENERATED, RESULTS):
+            update_documents()
     except OSError as error:
         raise UserError(f"{page}: cannot be written ({error.strerror}).") from None
     return page
