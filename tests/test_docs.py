@@ -200,25 +200,6 @@ def test_every_known_command_is_still_shown() -> None:
         assert known in shown, f"{known} is not in any document"
 
 
-FIGURE = re.compile(r"\| ([-\d.,]+)( [Mk])? \| `(\w+\.json) ([-\w.]+)` \|")
-
-
-def test_every_figure_of_the_documents_is_the_stored_one() -> None:
-    """Table rows that end in "| figure | `file.json path` |" agree with the file to the digits shown."""
-    found = mentioned = 0
-    for path in DOCUMENTS:
-        mentioned += len(re.findall(r"`\w+\.json [-\w.]+`", path.read_text("utf-8")))
-        for shown, unit, file, keys in FIGURE.findall(path.read_text("utf-8")):
-            value = json.loads((ROOT / "benchmarks" / "results" / file).read_text("utf-8"))["figures"]
-            for key in keys.split("."):
-                value = value[int(key)] if isinstance(value, list) else value[key]
-            scale = {" M": 1e6, " k": 1e3, "": 1.0}[unit]
-            digits = len(shown.partition(".")[2])
-            assert abs(float(shown.replace(",", "")) - value / scale) <= 0.5001 * 10**-digits, f"{file} {keys}: {value}"
-            found += 1
-    assert found == mentioned > 0
-
-
 def test_the_readme_shows_the_answer_of_the_stored_default_search() -> None:
     """Every sentence of what is known, as the program words it, however the lines are broken."""
     text = " ".join((ROOT / "README.md").read_text("utf-8").split())
