@@ -176,11 +176,11 @@ def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Pat
 
         return change
 
-    dear, free, better = (
-        one_line(changed(copied, "baselines", obedience(*figures))) for figures in ((-3, -4, -2), (0, -1, 1), (2, 1, 3))
-    )
+    given = ((-3, -4, -2), (-0.4, -0.6, -0.2), (0, -1, 1), (2, 1, 3))
+    dear, cheap, free, better = (one_line(changed(copied, "baselines", obedience(*figures))) for figures in given)
     assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
-    assert "against B_line -3.00 [-4.00, -2.00], and -3.00 [-4.00, -2.00] after the search's short trainings" in dear
+    assert "and after full ones: against B_line -3.00 [-4.00, -2.00] and -3.00 [-4.00, -2.00];" in dear
+    assert "obedience costs a little (-0.40 [-0.60, -0.20])" in cheap
     assert "obedience and freedom are statistically indistinguishable (+0.00 [-1.00, +1.00])" in free
     assert "obedience gains (+2.00 [+1.00, +3.00])" in better
 
