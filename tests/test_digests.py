@@ -102,8 +102,8 @@ def test_a_short_training_gives_the_weights_that_it_gave_before(name: str, tmp_p
     then = before["trainings"][name]
     assert now["updates"] == then["updates"]
     assert np.allclose(now["norms"], then["norms"], rtol=0.02, atol=0.02)
-    if before["rounding"] == rounding():
-        assert now == then
+    if before["rounding"] == rounding():  # the norms are rounded by another library, which may differ where these agree
+        assert (now["weights"], now["mean_return"]) == (then["weights"], then["mean_return"])
 
 
 def test_a_short_search_gives_the_ranking_that_it_gave_before(tmp_path: Path) -> None:
