@@ -59,6 +59,15 @@ def test_the_stored_totals_are_better_than_the_official_winner_and_the_champion_
         assert row["champion"]["total"] > row["expert"]["total"] > row["original"]["total"]
 
 
+def test_the_champions_trained_again_were_killed_in_the_middle_and_ended_with_the_bundled_weights() -> None:
+    paths = sorted((ROOT / "benchmarks" / "results").glob("repeat_*.json"))
+    assert {path.stem for path in paths} >= {"repeat_obedient_current", "repeat_champion_leaderboard"}
+    for path in paths:
+        found = json.loads(path.read_text("utf-8"))["figures"]
+        assert found["same_weights"] is True
+        assert 0 < found["killed_after"] < found["updates"]
+
+
 def test_the_stored_games_on_cyborg_agree_with_the_engines() -> None:
     for found in stored("cyborg")["policies"].values():
         assert found["largest_difference"] < 3
