@@ -165,6 +165,22 @@ def test_the_words_about_problems_outside_follow_from_paired_differences() -> No
     )
 
 
+def test_our_ppo_is_said_to_learn_more_only_if_it_is_clearly_better_against_every_opponent(
+    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
+) -> None:
+    def said(low: float) -> str:
+        def edit(figures: dict[str, Any]) -> None:
+            for foe in figures["equal_transitions"]["1000000"].values():
+                foe["differences"]["ours-tuned - sb3-tuned"]["low"] = 1.0
+            foe["differences"]["ours-tuned - sb3-tuned"]["low"] = low
+
+        return one_line(answer(changed("study_learners", edit), 4))
+
+    assert "Ours also learns more from a transition: with both" in said(0.1)
+    assert "learns more" not in said(-0.1)
+    assert "With both libraries' PPO tuned by equally many trials" in said(-0.1)
+
+
 def test_a_good_order_that_costs_a_point_is_not_said_to_cost_little() -> None:
     def foes(difference: float) -> dict[str, Any]:
         return {"bline": {"obedience": {"difference": difference}}, "meander": {"obedience": {"difference": 0.1}}}

@@ -119,6 +119,11 @@ def _lowest(searches: dict[str, Any], evaluations: str = "10") -> float:
     return float(searches["mean_regret"][evaluations] - searches["interval"][evaluations])
 
 
+def ahead(foes: dict[str, Any]) -> bool:
+    """Whether our PPO is clearly better than stable-baselines3's against every opponent, both tuned."""
+    return all(foe["differences"]["ours-tuned - sb3-tuned"]["low"] > 0 for foe in foes.values())
+
+
 def price(foes: dict[str, Any]) -> str:
     """What a good order costs a trained defender: the larger loss of the two opponents."""
     loss = max(-foe["obedience"]["difference"] for foe in foes.values())
