@@ -124,6 +124,16 @@ def ahead(foes: dict[str, Any]) -> bool:
     return all(foe["differences"]["ours-tuned - sb3-tuned"]["low"] > 0 for foe in foes.values())
 
 
+def more_often(tuned: dict[str, Any]) -> int:
+    """In how many of the trials that both learners made ours returned more."""
+    return sum(own > other for own, other in zip(tuned["ours"]["returns"], tuned["sb3"]["returns"], strict=True))
+
+
+def annealed(tuned: dict[str, Any], learner: str) -> int:
+    """Against how many opponents the best trial of a learner anneals its learning rate."""
+    return sum(foe[learner]["values"]["anneal"] for foe in tuned.values())
+
+
 def price(foes: dict[str, Any]) -> str:
     """What a good order costs a trained defender: the larger loss of the two opponents."""
     loss = max(-foe["obedience"]["difference"] for foe in foes.values())
