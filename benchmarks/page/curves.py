@@ -18,7 +18,7 @@ NAMES = {
     "sb3-tuned": "stable-baselines3, tuned",
 }
 STYLES = {"ours": (BLUE, "-"), "ours-tuned": (SKY, "--"), "sb3": (ORANGE, ":"), "sb3-tuned": (GREEN, "-.")}
-LOWEST = -150.0  # of the axis: the first checkpoints are far below
+LOWEST = -200.0  # of the axis: the first checkpoints are far below
 
 
 def write_curves(files: Files, folder: Path) -> Path:
@@ -39,7 +39,7 @@ def write_curves(files: Files, folder: Path) -> Path:
         row[0].set_ylabel(f"return against {foe}")
     panels[-1][0].set_xlabel("transitions")
     panels[-1][1].set_xlabel("seconds of training, one core")
-    panels[0][0].legend()
+    sheet.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(NAMES))
     buffer = io.BytesIO()
     sheet.savefig(buffer, format="svg", metadata={"Date": None})
     folder.mkdir(parents=True, exist_ok=True)
