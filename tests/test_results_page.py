@@ -116,6 +116,24 @@ def test_costs_of_priorities_are_those_that_the_tables_of_incidents_have() -> No
             assert name not in costs or costs[name] == pytest.approx(pair["cost"])
 
 
+def test_the_effect_for_a_defender_that_sees_everything_is_exact_estimated_or_unknown() -> None:
+    orders = ["enterprise,op_server,user,defender,op_host", "user,op_host,op_server,enterprise,defender"]
+    files, exact, none = (
+        Files(RESULTS),
+        {"exact_effect": 1.5, "orders": orders},
+        {"exact_effect": None, "orders": orders},
+    )
+    assert values.effect_if_all_is_seen(files, "bline 30", exact) == 1.5
+    assert values.effect_if_all_is_seen(files, "meander 40", none) is None
+    cells = files.figures("study_limit")["meander"]["current"]["orders"]
+    first, second = (
+        cells[order]["100"]["mean"]
+        for order in ("enterprise,op_server,user,op_host", "user,op_host,op_server,enterprise")
+    )
+    assert values.effect_if_all_is_seen(files, "meander 0", none) == first - second
+    assert values.compared_orders({"bline 0": none, "meander 0": none}) == {tuple(orders): ["B_line, 0", "Meander, 0"]}
+
+
 def test_an_effect_that_better_defenders_do_not_have_is_said_to_shrink() -> None:
     assert [answers.trend([4.0, last]) for last in (1.0, 4.1, 6.0)] == ["shrinks", "stays about the same", "grows"]
 

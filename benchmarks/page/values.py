@@ -184,6 +184,27 @@ def loss_when_swapped(rows: dict[str, Any], foe: str) -> float:
     return float(own - swapped)
 
 
+def effect_if_all_is_seen(files: Files, name: str, game: dict[str, Any]) -> float | None:
+    """What the first order of the study of lengths gains a defender that sees everything; None if it is unknown."""
+    red, takeover = name.split()
+    if game["exact_effect"] is not None or takeover != "0":
+        return None if game["exact_effect"] is None else float(game["exact_effect"])
+    cells = files.figures("study_limit")[red]["current"]["orders"]
+    taken = next(iter(cells)).split(",")
+    tasks = [",".join(kind for kind in order.split(",") if kind in taken) for order in game["orders"]]
+    first, second = (order_limit(cells[task][LONGEST]) for task in tasks)
+    return first - second
+
+
+def compared_orders(games: dict[str, Any]) -> dict[tuple[str, ...], list[str]]:
+    """The orders that the study of lengths compares, and in which games."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name, game in games.items():
+        red, takeover = name.split()
+        found.setdefault(tuple(game["orders"]), []).append(f"{FOES[red]}, {takeover}")
+    return found
+
+
 class Measured(NamedTuple):
     """An experiment with the commits of its results and the minutes that all its parts took, if they are known."""
 
