@@ -239,17 +239,9 @@ def test_the_answer_about_priorities_changes_with_the_figures(
     assert "is worth stays about the same the more a defender knows" in worth(weakest)
 
 
-def test_the_champion_of_an_earlier_version_is_named_only_while_its_figures_differ(
-    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
-) -> None:
-    today = Files(RESULTS).figures("obedient_green")["rows"]["free"]["active"]["bline"]["mean"]
+def test_takeovers_after_which_the_champion_loses_clearly_are_named_with_the_worst_first() -> None:
+    def row(*champion: float) -> dict[str, Any]:
+        return {"incidents": [-20.0, -30.0, -40.0], "champion": [*champion]}
 
-    def measured_again(figures: dict[str, Any]) -> None:
-        figures["rows"]["champion"]["acting green"]["bline"]["100"]["iqm"] = today
-
-    def of_before(figures: dict[str, Any]) -> None:
-        figures["rows"]["champion"]["acting green"]["bline"]["100"]["iqm"] = 3 * today
-
-    words = "Champion and expert of these tables are of an earlier version"
-    assert words not in one_line(changed("study_robustness", measured_again))
-    assert words in one_line(changed("study_robustness", of_before))
+    found = {"takeovers": [0, 10, 20], "bline": row(-19.0, -60.0, -43.0), "meander": row(-20.0, -36.0, -10.0)}
+    assert values.weak_takeovers(found) == [("B_line", 10, 30.0), ("Meander", 10, 6.0)]

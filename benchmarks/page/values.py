@@ -13,6 +13,7 @@ from benchmarks.page.formats import number
 from benchmarks.studies.registry import STUDIES
 from workflow_rl.defenders.protocol import ANCHORS, PUBLISHED_EDITION, WINNER
 
+WEAK = 5.0  # points by which the champion loses after a takeover
 EQUAL = 0.005  # orders closer than this are shown as equally good
 TABLES = {"bline": "workflow_table_bline_30", "meander": "workflow_table_meander_40"}
 WINNING = ANCHORS[PUBLISHED_EDITION][WINNER]
@@ -205,6 +206,26 @@ def compared_orders(games: dict[str, Any]) -> dict[tuple[str, ...], list[str]]:
     return found
 
 
+class WeakTakeover(NamedTuple):
+    """After how many steps of whom the champion loses how many points to the policy trained for takeovers."""
+
+    foe: str
+    takeover: int
+    points: float
+
+
+def weak_takeovers(general: dict[str, Any]) -> list[WeakTakeover]:
+    """Where the champion is clearly worse than the policy trained for takeovers, the worst first."""
+    found = [
+        WeakTakeover(foe, takeover, own - champion)
+        for red, foe in FOES.items()
+        for takeover, own, champion in zip(
+            general["takeovers"], general[red]["incidents"], general[red]["champion"], strict=True
+        )
+    ]
+    return sorted((one for one in found if one.points > WEAK), key=lambda one: -one.points)
+
+
 class Measured(NamedTuple):
     """An experiment with the commits of its results and the minutes that all its parts took, if they are known."""
 
@@ -228,8 +249,3 @@ def regeneration(files: Files) -> list[Measured]:
         commits = sorted({file["commit"] for file in found})
         rows.append(Measured(name, asks, commits, sum(seconds) / 60 if whole else 0.0))
     return rows
-
-
-def of_an_earlier_version(shown: float, today: float) -> bool:
-    """Whether a stored figure of the champion cannot be that of today's, measured in the same setting elsewhere."""
-    return abs(shown - today) > 0.1 * abs(today)
