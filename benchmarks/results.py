@@ -19,7 +19,11 @@ from workflow_rl.studies.bench import machine
 RESULTS = Path(__file__).resolve().parent / "results"  # of the benchmarks of this checkout
 ROOT = RESULTS.parent.parent
 SOURCE = ("workflow_rl", "benchmarks")  # what a figure depends on,
-NOT_SOURCE = ("benchmarks/results", "benchmarks/page")  # but for what is made from figures
+NOT_SOURCE = (  # but for what is made from figures, and for what starts experiments and keeps their results
+    "benchmarks/results",
+    "benchmarks/page",
+    *(f"benchmarks/{name}.py" for name in ("__main__", "command", "campaign", "experiments", "results")),
+)
 
 
 @cache
@@ -71,6 +75,11 @@ def write_result_to(folder: Path, name: str, command: str, figures: dict[str, An
     path = folder / f"{name}.json"
     write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())
     return path
+
+
+def read_result(name: str) -> dict[str, Any]:
+    """The stored result of this name."""
+    return read_result_file(RESULTS / f"{name}.json")
 
 
 def read_result_file(path: Path) -> dict[str, Any]:

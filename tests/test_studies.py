@@ -322,11 +322,28 @@ def test_figures_are_stored_with_the_command_that_measures_them(
     assert list(run_experiment("pictures")) == []
 
 
+def test_an_experiment_that_stores_its_figures_before_it_judges_them_keeps_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("benchmarks.results.RESULTS", tmp_path)
+    row = {"z": 0.5}
+    monkeypatch.setattr("benchmarks.free_play.compare", lambda _: iter([row]))
+    (path,) = run_experiment("free_play", "20")
+    found = read_result_file(path)
+    assert found["figures"]["rows"] == [row]
+    assert "seconds" in found
+
+    row["z"] = 9.0
+    with pytest.raises(UserError, match="the largest difference is 9"):
+        list(run_experiment("free_play", "20"))
+    assert read_result_file(path)["figures"]["largest_z"] == 9.0
+
+
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A small checkout with a source, a stored result and a document."""
-    for name in ("workflow_rl/rules.py", "benchmarks/results/x.json", "docs/page.md"):
-        (tmp_path / name).parent.mkdir(parents=True)
+    for name in ("workflow_rl/rules.py", "benchmarks/results/x.json", "benchmarks/experiments.py", "docs/page.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}", "utf-8")
     monkeypatch.setattr("benchmarks.results.ROOT", tmp_path)
     for word in ("GIT_AUTHOR", "GIT_COMMITTER"):
@@ -341,10 +358,12 @@ def record(folder: Path, message: str) -> None:
         subprocess.run(["git", "-C", str(folder), *words], check=True)
 
 
-def test_results_and_documents_leave_the_commit_of_the_source_as_it_is(repository: Path) -> None:
+def test_results_documents_and_what_starts_experiments_leave_the_commit_of_the_source_as_it_is(
+    repository: Path,
+) -> None:
     first = source_commit()
     assert len(first) == 12
-    for name in ("benchmarks/results/x.json", "docs/page.md"):
+    for name in ("benchmarks/results/x.json", "benchmarks/experiments.py", "docs/page.md"):
         (repository / name).write_text("[]", "utf-8")
         assert source_commit() == first
     record(repository, "figures")
