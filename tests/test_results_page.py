@@ -53,10 +53,10 @@ def test_the_time_of_everything_is_known_only_if_every_part_has_one(tmp_path: Pa
     stored = {step.stored for step in steps()}
     for name in stored:
         (tmp_path / f"{name}.json").write_text('{"figures": {}}', "utf-8")
-        rewrite(tmp_path / f"{name}.json", commit="abc", seconds=180.0)
+        rewrite(tmp_path / f"{name}.json", commit="abc", seconds=180.0, machine={"processor": "Some(R) Processor"})
     rows = values.regeneration(Files(tmp_path))
     assert {row.name for row in rows} == {*STUDIES, *STORING}
-    assert all(row.commits == ["abc"] for row in rows)
+    assert all((row.commits, row.processors) == (["abc"], ["Some Processor"]) for row in rows)
     assert sum(row.minutes for row in rows) == pytest.approx(3 * len(stored))
     rewrite(tmp_path / "champion_table.json", commit="other")
     (champion,) = (row for row in values.regeneration(Files(tmp_path)) if row.name == "champion")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -227,11 +228,12 @@ def weak_takeovers(general: dict[str, Any]) -> list[WeakTakeover]:
 
 
 class Measured(NamedTuple):
-    """An experiment with the commits of its results and the minutes that all its parts took, if they are known."""
+    """An experiment, the commits and processors of its results, the minutes that all its parts took, if known."""
 
     name: str
     asks: str
     commits: list[str]
+    processors: list[str]
     minutes: float
 
 
@@ -247,5 +249,11 @@ def regeneration(files: Files) -> list[Measured]:
         whole = len(found) == len(stored) and all(seconds)
         asks = STUDIES[name] if name in STUDIES else EXPERIMENTS[name].asks
         commits = sorted({file["commit"] for file in found})
-        rows.append(Measured(name, asks, commits, sum(seconds) / 60 if whole else 0.0))
+        processors = sorted({processor(file) for file in found})
+        rows.append(Measured(name, asks, commits, processors, sum(seconds) / 60 if whole else 0.0))
     return rows
+
+
+def processor(file: dict[str, Any]) -> str:
+    """The processor of a result, without trade marks."""
+    return re.sub(r"\(\w+\)", "", str(file["machine"]["processor"]))
