@@ -151,7 +151,7 @@ def test_whether_gp_ucb_is_worth_it_follows_from_both_kinds_of_problems() -> Non
     clear, close = table(0.1, 1.0), table(0.9, 1.0)
     noise, better = "within the noise", "better"
     assert answers.worthwhile([noise, noise], [clear]).startswith(
-        "In incidents with five unit types, yes with half of the default evaluations, by simulation; for"
+        "In incidents with five unit types, yes with half of the default evaluations, by simulation; on"
     )
     assert "types, no gain was found;" in answers.worthwhile([noise, noise], [clear, close])
     ends = [answers.worthwhile(found, [clear]) for found in ([noise] * 2, [better, noise], [better] * 2)]
@@ -173,14 +173,28 @@ def test_more_environments_converge_faster_only_if_they_are_ahead_in_equal_time_
 
 
 def test_the_words_about_problems_outside_follow_from_paired_differences() -> None:
-    def others(gaps: dict[str, float]) -> dict[str, Any]:
-        cells = {name: {"50": {"gp_ucb_minus_this": gap, "difference_error": 0.1}} for name, gap in gaps.items()}
-        return cells | {"gp_ucb": {"50": {}}}
+    def others(**gaps: tuple[float, float]) -> dict[str, Any]:
+        cells = {
+            name: {
+                budget: {"gp_ucb_minus_this": gap, "difference_error": 0.1}
+                for budget, gap in zip(("50", "100"), pair, strict=True)
+            }
+            for name, pair in gaps.items()
+        }
+        return cells | {"gp_ucb": {"100": {}, "50": {}}}
 
-    assert answers.outside(others({"random": -0.5, "local_search": 0.1, "annealing": 0.5})) == (
-        "after 50 evaluations GP-UCB is better than random search and indistinguishable from local search "
-        "and worse than annealing"
+    steady = others(random=(-0.5, -0.5), local_search=(0.1, 0.1), annealing=(0.5, 0.5))
+    assert answers.outside(steady) == (
+        "better than random search and indistinguishable from local search and worse than annealing "
+        "after 50 and 100 evaluations"
     )
+    assert answers.always(steady) == "better than random search and worse than annealing"
+    fading = others(random=(-0.5, 0.1), local_search=(0.1, 0.1), annealing=(0.1, 0.1))
+    assert answers.outside(fading) == (
+        "better than random search and indistinguishable from local search and annealing after 50 evaluations; "
+        "indistinguishable from random search, local search and annealing after 100 evaluations"
+    )
+    assert answers.always(fading) == "neither better nor worse than any other"
 
 
 def test_our_ppo_is_said_to_get_further_only_if_it_is_clearly_better_against_every_opponent(
@@ -194,7 +208,7 @@ def test_our_ppo_is_said_to_get_further_only_if_it_is_clearly_better_against_eve
 
         return one_line(answer(changed("study_learners", edit), 4))
 
-    assert "Tuned by equally many trials, ours also gets further with as many transitions:" in said(0.1)
+    assert "tuned by equally many trials, ours also gets further with as many transitions:" in said(0.1)
     assert "ours does not always get further" in said(-0.1)
 
 

@@ -19,6 +19,8 @@ CLAIMS = (
 )
 STRATEGIES = ("gp-ucb", "random", "round-robin")
 OUTSIDE = {"gp_ucb": "GP-UCB", "random": "random search", "local_search": "local search", "annealing": "annealing"}
+OTHERS = tuple(name for name in OUTSIDE if name != "gp_ucb")
+VERDICTS = {"better": "better than", "within the noise": "indistinguishable from", "worse": "worse than"}
 
 
 def clear_pairs(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,18 +86,30 @@ def compared(difference: float, standard_error: float) -> str:
 
 
 def outside(found: dict[str, Any]) -> str:
-    """How GP-UCB does on one kind of problem beside each other strategy, after each number of evaluations."""
-    words = []
+    """How GP-UCB does on one kind of problem beside each other strategy, by the number of evaluations."""
+    said: dict[str, list[str]] = {}  # words, and the numbers of evaluations after which they hold
     for budget in sorted(found["gp_ucb"], key=int):
         groups: dict[str, list[str]] = {}
-        for name, label in OUTSIDE.items():
-            if name != "gp_ucb":
-                cell = found[name][budget]
-                groups.setdefault(compared(-cell["gp_ucb_minus_this"], cell["difference_error"]), []).append(label)
-        said = {"better": "better than", "within the noise": "indistinguishable from", "worse": "worse than"}
-        parts = [f"{said[verdict]} {_listed(groups[verdict])}" for verdict in said if verdict in groups]
-        words.append(f"after {budget} evaluations GP-UCB is {' and '.join(parts)}")
-    return "; ".join(words)
+        for name in OTHERS:
+            groups.setdefault(_beside(found, name, budget), []).append(OUTSIDE[name])
+        parts = [f"{VERDICTS[verdict]} {_listed(groups[verdict])}" for verdict in VERDICTS if verdict in groups]
+        said.setdefault(" and ".join(parts), []).append(budget)
+    return "; ".join(f"{words} after {_listed(budgets)} evaluations" for words, budgets in said.items())
+
+
+def always(found: dict[str, Any]) -> str:
+    """Which strategies GP-UCB is better or worse than on one kind of problem, whatever the number of evaluations."""
+    verdicts = {name: {_beside(found, name, budget) for budget in found["gp_ucb"]} for name in OTHERS}
+    parts = []
+    for verdict in ("better", "worse"):
+        if names := [OUTSIDE[name] for name in OTHERS if verdicts[name] == {verdict}]:
+            parts.append(f"{verdict} than {_listed(names)}")
+    return " and ".join(parts) or "neither better nor worse than any other"
+
+
+def _beside(found: dict[str, Any], name: str, budget: str) -> str:
+    cell = found[name][budget]
+    return compared(-cell["gp_ucb_minus_this"], cell["difference_error"])
 
 
 def _listed(names: list[str]) -> str:
@@ -108,7 +122,7 @@ def worthwhile(verdicts: list[str], tables: Iterable[dict[str, Any]]) -> str:
     share = verdicts.count("better") / len(verdicts)
     many = "no gain was found" if not share else "yes in some places" if share <= 0.5 else "yes in most places"
     incidents = "yes with half of the default evaluations, by simulation" if few else "no gain was found"
-    return f"In incidents with five unit types, {incidents}; for thousands of orders, {many}"
+    return f"In incidents with five unit types, {incidents}; on networks with thousands of orders, {many}"
 
 
 def _highest(searches: dict[str, Any], evaluations: str = "10") -> float:

@@ -109,6 +109,11 @@ def champion_range(files: Files, red: str, takeover: str) -> tuple[dict[str, Any
     return ordered[-1], ordered[0]
 
 
+def dearest(files: Files, takeovers: dict[str, str]) -> float:
+    """What the obedient champion's worst order costs beside the free champion, against either attacker."""
+    return max(-float(champion_range(files, red, takeover)[1]["beside_free"]) for red, takeover in takeovers.items())
+
+
 def most_worth(reversed_pairs: list[dict[str, Any]], kind: str) -> float:
     """The most that reversing a priority with this unit type costs."""
     return max((pair["cost"] for pair in reversed_pairs if kind in (pair["first"], pair["second"])), default=0.0)
