@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.conftest import DATA, ROOT
 from tests.mutants import SOURCE_MUTANTS, TABLE_MUTANTS
-from workflow_rl.config import CHALLENGE_LENGTHS, SearchConfig, TrainConfig
+from workflow_rl.config import CHALLENGE_LENGTHS, VERSION, SearchConfig, TrainConfig
 from workflow_rl.engine.network import LARGE as LARGE_ROOM
 from workflow_rl.engine.network import MIDDLE as MIDDLE_ROOM
 from workflow_rl.engine.network import SMALL as SMALL_ROOM
@@ -94,7 +94,7 @@ DEFINITIONS = {
         "largest of 27": "three policies, three opponents, three lengths",
     },
     "CHANGELOG.md": {
-        "1.0.0": "our version",
+        f"[{VERSION}] - 2026-11-19": "our version and the day of its release",
         f"{CAPACITY['hosts']} hosts, {CAPACITY['subnets']} subnets, {CAPACITY['unit_types']} unit types": "limits",
         f"strength of {TrainConfig.alignment_lambda:.0f}": A_SETTING,
         f"over {MANY_HOSTS} hosts": A_SETTING,

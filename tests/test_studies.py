@@ -193,9 +193,9 @@ def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
 
     def searched(random: int) -> str:
         names = {"gp-ucb": 5, "random": random, "round-robin": 1}
-        return answers.gp_ucb({name: {"enterprise_before_user_in_best": n} for name, n in names.items()})
+        return answers.gp_ucb({name: {"enterprise_before_user_in_best": n, "searches": 5} for name, n in names.items()})
 
-    assert (searched(2), searched(5)) == ("yes", "not on this problem")
+    assert (searched(2), searched(4), searched(5)) == ("yes", "no", "cannot be judged here: all succeed")
 
     def kinds(one: Any, some: Any, many: Any) -> dict[str, Any]:
         return {answers.ONE: one, answers.SOME: some, answers.MANY: many}
@@ -209,9 +209,12 @@ def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
 
     def stability(low: float, middle: float, high: float) -> str:
         one, many = {"low": -60, "iqm": -50, "high": -40}, {"low": low, "iqm": middle, "high": high}
-        return answers.stability(kinds(*({"equal_transitions": {"mean_return": found}} for found in (one, {}, many))))
+        rows = dict.fromkeys(answers.ALONE, one) | {answers.SOME: many, answers.MANY: many}
+        found = {kind: {"equal_transitions": {"mean_return": cell}} for kind, cell in rows.items()}
+        assert answers.stability(found | {"10 episodes": found[answers.MANY]}) in ("in part", "no")
+        return answers.stability(found)
 
-    assert (stability(-21, -20, -19), stability(-90, -20, -10), stability(-90, -80, -10)) == ("yes", "in part", "no")
+    assert (stability(-21, -20, -19), stability(-90, -20, -10), stability(-90, -80, -10)) == ("yes", "no", "no")
 
 
 def test_a_pair_shows_an_effect_only_beyond_what_ten_pairs_show_by_chance() -> None:

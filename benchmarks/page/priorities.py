@@ -53,15 +53,15 @@ def worth(defender: str, tasks: dict[str, float], takeover: str) -> Worth:
     return Worth(defender, best, tasks[best], tasks[best] - min(tasks.values()), costs)
 
 
-def champion_tasks(files: Files, red: str, takeover: str) -> dict[str, float]:
+def champion_tasks(files: Files, red: str, takeover: str, stored: str = "obedient_orders") -> dict[str, float]:
     """The obedient champion's mean return by task."""
-    rows = files.figures("obedient_orders")["cells"][f"{red} {takeover}"]["rows"]
+    rows = files.figures(stored)["cells"][f"{red} {takeover}"]["rows"]
     taken = files.figures(f"workflow_table_{red}")["taken"]
     return by_task(((row["order"], row["mean"]) for row in rows), taken)
 
 
 def plan_tasks(files: Files, takeover: str) -> dict[str, float]:
-    """The mean return of the best play for what blue can know against B_line, by order."""
+    """The mean return of the plans for what blue can know against B_line, by order."""
     found = files.figures("obedient_known")["takeovers"][takeover]
     return {order: cell["mean"] for order, cell in found.items() if order != "free"}
 
@@ -79,7 +79,7 @@ def standard_game(files: Files) -> list[Worth]:
     trained = {one.order: one.mean_return for one in values.trained_orders(files) if one.foe == FOES["bline"]}
     kinds = {
         "trained from scratch, without a memory": trained,
-        "trained from scratch, with a small memory (two orders)": memory_tasks(files),
+        "trained from scratch, with a small memory of the attack (two orders)": memory_tasks(files),
         ANY_ORDER: champion_tasks(files, "bline", "0"),
         "plans for what blue can know": plan_tasks(files, "0"),
         "sees everything (exact)": {order: cells[LONGEST]["exact"] for order, cells in exact.items()},
@@ -92,7 +92,7 @@ def incident(files: Files, red: str) -> list[Worth]:
     takeover = TAKEOVERS[red]
     rows = values.trained_incidents(files.figures(values.TABLES[red])["table"])
     kinds = {
-        "trained from scratch, with a short memory": {row.order: row.mean_return for row in rows},
+        "trained from scratch, with a memory of what blue restored": {row.order: row.mean_return for row in rows},
         ANY_ORDER: champion_tasks(files, red, takeover),
     }
     if red == "bline":
@@ -107,6 +107,11 @@ def champion_range(files: Files, red: str, takeover: str) -> tuple[dict[str, Any
     rows = files.figures("obedient_orders")["cells"][f"{red} {takeover}"]["rows"]
     ordered = sorted(rows, key=lambda row: float(row["beside_free"]))
     return ordered[-1], ordered[0]
+
+
+def leaderboard(files: Files, red: str, takeover: str) -> Worth:
+    """What priorities are worth to the obedient champion of the leaderboard edition."""
+    return worth(ANY_ORDER, champion_tasks(files, red, takeover, "obedient_leaderboard"), takeover)
 
 
 def dearest(files: Files, takeovers: dict[str, str]) -> float:

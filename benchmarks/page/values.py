@@ -14,7 +14,7 @@ from benchmarks.page.formats import number
 from benchmarks.studies.registry import STUDIES
 from workflow_rl.defenders.protocol import ANCHORS, PUBLISHED_EDITION, WINNER
 
-WEAK = 5.0  # points by which the champion loses after a takeover
+WEAK = 1.0  # points by which the champion loses after a takeover
 EQUAL = 0.005  # orders closer than this are shown as equally good
 TABLES = {"bline": "workflow_table_bline_30", "meander": "workflow_table_meander_40"}
 WINNING = ANCHORS[PUBLISHED_EDITION][WINNER]
@@ -208,23 +208,26 @@ def compared_orders(games: dict[str, Any]) -> dict[tuple[str, ...], list[str]]:
 
 
 class WeakTakeover(NamedTuple):
-    """After how many steps of whom the champion loses how many points to the policy trained for takeovers."""
+    """A takeover after which the champion returns less than the policy trained for takeovers."""
 
-    foe: str
     takeover: int
-    points: float
+    champion: float
+    trained: float
+
+    @property
+    def points(self) -> float:
+        """What the champion loses."""
+        return self.trained - self.champion
 
 
-def weak_takeovers(general: dict[str, Any]) -> list[WeakTakeover]:
-    """Where the champion is clearly worse than the policy trained for takeovers, the worst first."""
-    found = [
-        WeakTakeover(foe, takeover, own - champion)
-        for red, foe in FOES.items()
-        for takeover, own, champion in zip(
-            general["takeovers"], general[red]["incidents"], general[red]["champion"], strict=True
-        )
-    ]
-    return sorted((one for one in found if one.points > WEAK), key=lambda one: -one.points)
+def weak_takeovers(general: dict[str, Any]) -> dict[str, list[WeakTakeover]]:
+    """Where the champion is clearly worse than the policy trained for takeovers, by opponent."""
+    found = {}
+    for red, foe in FOES.items():
+        rows = zip(general["takeovers"], general[red]["champion"], general[red]["incidents"], strict=True)
+        if weak := [one for one in map(WeakTakeover._make, rows) if one.takeover and one.points > WEAK]:
+            found[foe] = weak
+    return found
 
 
 class Measured(NamedTuple):
