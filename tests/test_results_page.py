@@ -264,3 +264,14 @@ def test_takeovers_after_which_the_champion_loses_clearly_are_named_by_opponent(
     found = {"takeovers": [0, 10, 20], "bline": row(-29.0, -60.0, -43.0), "meander": row(-20.0, -30.5, -10.0)}
     assert values.weak_takeovers(found) == {"B_line": [(10, -60.0, -30.0), (20, -43.0, -40.0)]}
     assert [one.points for one in values.weak_takeovers(found)["B_line"]] == [30.0, 3.0]
+
+
+def test_champions_that_do_not_come_again_are_not_counted_as_the_same(
+    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
+) -> None:
+    def edit(figures: dict[str, Any]) -> None:
+        figures["same_weights"] = False
+
+    number = len(EXPERIMENTS["repeat"].parts)
+    assert values.repeated(Files(RESULTS)) == (number, number)
+    assert f"weights: {number - 1} of {number} are the same" in one_line(changed("repeat_obedient_current", edit))

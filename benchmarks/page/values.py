@@ -257,6 +257,13 @@ def regeneration(files: Files) -> list[Measured]:
     return rows
 
 
+def repeated(files: Files) -> tuple[int, int]:
+    """How many bundled champions came again with the same weights, and how many were trained again."""
+    names = [step.stored for step in steps() if step.words[0] == "repeat"]
+    same = [bool(files.figures(name)["same_weights"]) for name in names if files.has(name)]
+    return sum(same), len(same)
+
+
 def processor(file: dict[str, Any]) -> str:
     """The processor of a result, without trade marks."""
     return re.sub(r"\(\w+\)", "", str(file["machine"]["processor"]))
