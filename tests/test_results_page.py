@@ -16,13 +16,15 @@ from benchmarks.page import answers, priorities, values
 from benchmarks.page.curves import NAMES, write_curves
 from benchmarks.page.files import FOES, Files
 from benchmarks.page.formats import one_line
-from benchmarks.page.render import render
+from benchmarks.page.render import render, write_page
 from benchmarks.studies.registry import STUDIES
 from benchmarks.studies.statistics import summary
 from tests.conftest import ROOT
+from workflow_rl.errors import UserError
 
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "results.md"
+Change = Callable[[str, Callable[[dict[str, Any]], None]], str]
 STORING = {name for name, experiment in EXPERIMENTS.items() if experiment.stores}
 
 
@@ -31,22 +33,125 @@ def answer(text: str, number: int) -> str:
 
 
 @pytest.fixture
-def changed(tmp_path: Path) -> Callable[[str, Callable[[dict[str, Any]], None]], str]:
+def copied(tmp_path: Path) -> Path:
     for path in RESULTS.glob("*.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def changed(copied: Path) -> Change:
+    """The page after a change of some figures."""
 
     def change(name: str, edit: Callable[[dict[str, Any]], None]) -> str:
-        path = tmp_path / f"{name}.json"
+        path = copied / f"{name}.json"
         found = json.loads(path.read_text("utf-8"))
         edit(found["figures"])
         path.write_text(json.dumps(found), "utf-8")
-        return render(tmp_path, PAGE)
+        return render(copied, PAGE)
 
     return change
 
 
 def rewrite(path: Path, **about: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | about), "utf-8")
+
+
+def test_the_page_of_results_is_up_to_date() -> None:
+    """Written anew by ``python -m benchmarks page`` whenever a result changes; never by hand."""
+    assert render(RESULTS, PAGE) == PAGE.read_text("utf-8")
+
+
+def test_the_page_changes_with_the_figures(changed: Change) -> None:
+    def worse(figures: dict[str, Any]) -> None:
+        figures["rows"]["general"]["cells"]["bline"]["100"]["iqm"] = -12.34
+
+    lines = changed("study_baselines", worse).splitlines()
+    assert any(line.startswith("| general PPO |") and "-12.34" in line for line in lines)
+
+
+def test_what_the_page_says_about_obedience_follows_from_the_figures(changed: Change) -> None:
+    def obedience(difference_: float, low: float, high: float) -> Callable[[dict[str, Any]], None]:
+        def change(figures: dict[str, Any]) -> None:
+            for red in ("bline", "meander"):
+                found = {"difference": difference_, "low": low, "high": high, "clear": low > 0 or high < 0}
+                figures["answers"][red]["obedience"] = found
+                figures["answers"][red]["order"] = found
+                figures["answers"][red]["order_searched"] = found
+
+        return change
+
+    given = ((-3, -4, -2), (-0.4, -0.6, -0.2), (0, -1, 1), (2, 1, 3))
+    dear, cheap, free, better = (one_line(changed("study_baselines", obedience(*figures))) for figures in given)
+    assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
+    assert "and after full ones: against B_line -3.00 [-4.00, -2.00] and -3.00 [-4.00, -2.00];" in dear
+    assert "obedience costs a little (-0.40 [-0.60, -0.20])" in cheap
+    assert "obedience and freedom are statistically indistinguishable (+0.00 [-1.00, +1.00])" in free
+    assert "obedience gains (+2.00 [+1.00, +3.00])" in better
+
+
+def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
+    def stopped(low: float, high: float) -> str:
+        return answers.early_stopping({"user first": {"low": low, "high": high}})
+
+    assert (stopped(-0.2, 0.9), stopped(-0.2, 5.0), stopped(2.0, 5.0)) == ("yes", "not shown", "no")
+
+    def searched(random: int) -> str:
+        names = {"gp-ucb": 5, "random": random, "round-robin": 1}
+        return answers.gp_ucb({name: {"enterprise_before_user_in_best": n, "searches": 5} for name, n in names.items()})
+
+    assert (searched(2), searched(4), searched(5)) == ("yes", "no", "cannot be judged here: all succeed")
+
+    def kinds(one: Any, some: Any, many: Any) -> dict[str, Any]:
+        return {answers.ONE: one, answers.SOME: some, answers.MANY: many}
+
+    noises = [kinds(*({"noise": {"iqm": value}} for value in (10.0, 3.0, many))) for many in (1.0, 1e3)]
+    assert [answers.noise(found) for found in noises] == ["yes", "no"]
+    memories = [kinds(*({"peak_memory_mb": mb} for mb in (400.0, 410.0, many))) for many in (420.0, 500.0, 1e6)]
+    assert [answers.memory(found) for found in memories] == ["yes", "nearly", "no"]
+    rates = [kinds(*({"transitions_per_s": rate} for rate in (1.0, some, 50.0))) for some in (8.0, 7.0)]
+    assert [answers.speed(found) for found in rates] == ["yes", "in part"]
+
+    def stability(low: float, middle: float, high: float, ways: int = 3) -> str:
+        """With environments that are like this, beside so many ways to use one; the other ways are as good as they."""
+        one, many = {"low": -60, "iqm": -50, "high": -40}, {"low": low, "iqm": middle, "high": high}
+        rows = dict.fromkeys((*answers.ALONE, answers.SOME, answers.MANY), many) | dict.fromkeys(
+            answers.ALONE[:ways], one
+        )
+        return answers.stability({kind: {"equal_transitions": {"mean_return": cell}} for kind, cell in rows.items()})
+
+    assert (stability(-21, -20, -19), stability(-21, -20, -19, ways=2)) == ("yes", "in part")
+    assert (stability(-90, -20, -10), stability(-90, -80, -10)) == ("no", "no")
+
+
+def test_a_pair_shows_an_effect_only_beyond_what_ten_pairs_show_by_chance() -> None:
+    clear, close, far = ({"effect": effect, "standard_error": 1.0} for effect in (-3.0, 2.5, 0.1))
+    assert answers.clear_pairs([close, clear, far]) == [clear]
+    assert answers.closest_pair([far, close]) == close
+
+
+def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path) -> None:
+    (copied / "study_robustness.json").unlink(missing_ok=True)
+    page = render(copied, PAGE)
+    first = page.split("## The answers")[0]
+    assert "**Not measured yet**" in first
+    assert "`robustness`" in first
+    assert "## Robustness" not in page
+    assert "## Baselines" in page
+
+
+def test_no_line_of_the_page_is_too_long_but_in_tables_and_code() -> None:
+    text = re.sub(r"^```.*?^```$", "", (PAGE).read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_a_result_without_a_figure_of_the_page_is_refused_in_a_sentence(copied: Path) -> None:
+    path = copied / "study_scaling.json"
+    found = json.loads(path.read_text("utf-8"))
+    del found["figures"]["search"]["2"]["trainings"]
+    path.write_text(json.dumps(found), "utf-8")
+    with pytest.raises(UserError, match=r"lack something \(.*trainings.*\): run the studies again"):
+        write_page(copied, copied / "page.md")
 
 
 def test_the_time_of_everything_is_known_only_if_every_part_has_one(tmp_path: Path) -> None:
@@ -242,7 +347,7 @@ def test_a_priority_is_listed_if_more_than_half_of_the_searches_name_it() -> Non
 
 
 def test_the_answer_about_priorities_changes_with_the_figures(
-    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
+    changed: Change,
 ) -> None:
     weakest = priorities.standard_game(Files(RESULTS))[0].costs["enterprise before user"]
 
@@ -267,7 +372,7 @@ def test_takeovers_after_which_the_champion_loses_clearly_are_named_by_opponent(
 
 
 def test_champions_that_do_not_come_again_are_not_counted_as_the_same(
-    changed: Callable[[str, Callable[[dict[str, Any]], None]], str],
+    changed: Change,
 ) -> None:
     def edit(figures: dict[str, Any]) -> None:
         figures["same_weights"] = False

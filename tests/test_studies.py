@@ -6,12 +6,10 @@ import ast
 import doctest
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,8 @@ import pytest
 
 from benchmarks.campaign import run_all
 from benchmarks.experiments import EXPERIMENTS, run_experiment
-from benchmarks.page import answers, formats
-from benchmarks.page.formats import one_line
-from benchmarks.page.render import render, write_page
+from benchmarks.page import formats
+from benchmarks.page.render import render
 from benchmarks.results import read_result_file, source_commit, source_digest, write_result_to
 from benchmarks.studies import statistics
 from benchmarks.studies.cells import Cell, Laboratory
@@ -133,120 +130,6 @@ class TestQuickForms:
         assert again.returncode == 0, again.stderr
         assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
         assert read_result_file(tmp_path / "study_robustness.json")["figures"] == quick["robustness"]["figures"]
-
-
-def test_the_page_of_results_is_up_to_date() -> None:
-    """Written anew by ``python -m benchmarks page`` whenever a result changes; never by hand."""
-    page = ROOT / "docs" / "results.md"
-    assert render(ROOT / "benchmarks" / "results", page) == page.read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    return tmp_path
-
-
-def changed(folder: Path, study_name: str, change: Callable[[dict[str, Any]], None]) -> str:
-    """The page after a change of some figures."""
-    path = folder / f"study_{study_name}.json"
-    found = json.loads(path.read_text("utf-8"))
-    change(found["figures"])
-    path.write_text(json.dumps(found), "utf-8")
-    return render(folder, ROOT / "docs" / "results.md")
-
-
-def test_the_page_changes_with_the_figures(copied: Path) -> None:
-    def worse(figures: dict[str, Any]) -> None:
-        figures["rows"]["general"]["cells"]["bline"]["100"]["iqm"] = -12.34
-
-    lines = changed(copied, "baselines", worse).splitlines()
-    assert any(line.startswith("| general PPO |") and "-12.34" in line for line in lines)
-
-
-def test_what_the_page_says_about_obedience_follows_from_the_figures(copied: Path) -> None:
-    def obedience(difference_: float, low: float, high: float) -> Callable[[dict[str, Any]], None]:
-        def change(figures: dict[str, Any]) -> None:
-            for red in ("bline", "meander"):
-                found = {"difference": difference_, "low": low, "high": high, "clear": low > 0 or high < 0}
-                figures["answers"][red]["obedience"] = found
-                figures["answers"][red]["order"] = found
-                figures["answers"][red]["order_searched"] = found
-
-        return change
-
-    given = ((-3, -4, -2), (-0.4, -0.6, -0.2), (0, -1, 1), (2, 1, 3))
-    dear, cheap, free, better = (one_line(changed(copied, "baselines", obedience(*figures))) for figures in given)
-    assert "obedience costs (-3.00 [-4.00, -2.00])" in dear
-    assert "and after full ones: against B_line -3.00 [-4.00, -2.00] and -3.00 [-4.00, -2.00];" in dear
-    assert "obedience costs a little (-0.40 [-0.60, -0.20])" in cheap
-    assert "obedience and freedom are statistically indistinguishable (+0.00 [-1.00, +1.00])" in free
-    assert "obedience gains (+2.00 [+1.00, +3.00])" in better
-
-
-def test_verdicts_on_the_documents_claims_follow_from_the_figures() -> None:
-    def stopped(low: float, high: float) -> str:
-        return answers.early_stopping({"user first": {"low": low, "high": high}})
-
-    assert (stopped(-0.2, 0.9), stopped(-0.2, 5.0), stopped(2.0, 5.0)) == ("yes", "not shown", "no")
-
-    def searched(random: int) -> str:
-        names = {"gp-ucb": 5, "random": random, "round-robin": 1}
-        return answers.gp_ucb({name: {"enterprise_before_user_in_best": n, "searches": 5} for name, n in names.items()})
-
-    assert (searched(2), searched(4), searched(5)) == ("yes", "no", "cannot be judged here: all succeed")
-
-    def kinds(one: Any, some: Any, many: Any) -> dict[str, Any]:
-        return {answers.ONE: one, answers.SOME: some, answers.MANY: many}
-
-    noises = [kinds(*({"noise": {"iqm": value}} for value in (10.0, 3.0, many))) for many in (1.0, 1e3)]
-    assert [answers.noise(found) for found in noises] == ["yes", "no"]
-    memories = [kinds(*({"peak_memory_mb": mb} for mb in (400.0, 410.0, many))) for many in (420.0, 500.0, 1e6)]
-    assert [answers.memory(found) for found in memories] == ["yes", "nearly", "no"]
-    rates = [kinds(*({"transitions_per_s": rate} for rate in (1.0, some, 50.0))) for some in (8.0, 7.0)]
-    assert [answers.speed(found) for found in rates] == ["yes", "in part"]
-
-    def stability(low: float, middle: float, high: float) -> str:
-        one, many = {"low": -60, "iqm": -50, "high": -40}, {"low": low, "iqm": middle, "high": high}
-        rows = dict.fromkeys(answers.ALONE, one) | {answers.SOME: many, answers.MANY: many}
-        found = {kind: {"equal_transitions": {"mean_return": cell}} for kind, cell in rows.items()}
-        assert answers.stability(found | {"10 episodes": found[answers.MANY]}) in ("in part", "no")
-        return answers.stability(found)
-
-    assert (stability(-21, -20, -19), stability(-90, -20, -10), stability(-90, -80, -10)) == ("yes", "no", "no")
-
-
-def test_a_pair_shows_an_effect_only_beyond_what_ten_pairs_show_by_chance() -> None:
-    clear, close, far = ({"effect": effect, "standard_error": 1.0} for effect in (-3.0, 2.5, 0.1))
-    assert answers.clear_pairs([close, clear, far]) == [clear]
-    assert answers.closest_pair([far, close]) == close
-
-
-def test_a_study_that_was_not_run_is_named_and_its_section_left_out(copied: Path) -> None:
-    (copied / "study_robustness.json").unlink(missing_ok=True)
-    page = render(copied, ROOT / "docs" / "results.md")
-    first = page.split("## The answers")[0]
-    assert "**Not measured yet**" in first
-    assert "`robustness`" in first
-    assert "## Robustness" not in page
-    assert "## Baselines" in page
-
-
-def test_no_line_of_the_page_is_too_long_but_in_tables_and_code() -> None:
-    text = re.sub(
-        r"^```.*?^```$", "", (ROOT / "docs" / "results.md").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
-    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
-
-
-def test_a_result_without_a_figure_of_the_page_is_refused_in_a_sentence(copied: Path) -> None:
-    path = copied / "study_scaling.json"
-    found = json.loads(path.read_text("utf-8"))
-    del found["figures"]["search"]["2"]["trainings"]
-    path.write_text(json.dumps(found), "utf-8")
-    with pytest.raises(UserError, match=r"lack something \(.*trainings.*\): run the studies again"):
-        write_page(copied, copied / "page.md")
 
 
 def test_bad_input_is_one_sentence() -> None:

@@ -123,7 +123,7 @@ def _listed(names: list[str]) -> str:
 
 def worthwhile(verdicts: list[str], tables: list[dict[str, Any]]) -> str:
     """Whether GP-UCB is worth it: on the tables of incidents, and where there are thousands of orders."""
-    few, default = ({_apart(table, evaluations) for table in tables} == {True} for evaluations in ("10", "20"))
+    few, default = (all(_apart(table, evaluations) for table in tables) for evaluations in ("10", "20"))
     share = verdicts.count("better") / len(verdicts)
     many = "no gain was found" if not share else "yes in some places" if share <= 0.5 else "yes in most places"
     gain = "yes" if default else "yes after ten evaluations, not clearly after the default twenty"
