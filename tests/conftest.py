@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 from xdist.scheduler import LoadScopeScheduling
@@ -20,6 +21,7 @@ from workflow_rl.engine.network_file import load_network
 from workflow_rl.fidelity.traces import Trace, load_trace
 
 torch.set_num_threads(1)  # the tests run in two processes
+hypothesis.settings.load_profile("ci")  # the same examples on every machine, not only where CI is set
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers; then tables would be narrowed for a terminal
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # and those that they start: waiting threads take half of the time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that the tests interrupt must not inherit "ignored"

@@ -138,13 +138,14 @@ BATCHES = {
 @settings(max_examples=40, deadline=None)
 @given(**BATCHES)
 def test_the_fast_path_has_the_gradient_of_the_plain_one(
-    seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows: int, **values: Any
+    seed: int, n_envs: int, n_steps: int, n_keys: int, n_workflows: int, epochs: int, **values: Any
 ) -> None:
-    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-4)):
+    """With few digits in the first epoch only: Adam divides small gradients by themselves, which magnifies rounding."""
+    for dtype, tolerance, n_epochs in ((torch.float64, 1e-10, epochs), (torch.float32, 1e-5, 1)):
         found = []
         for path in ("fast", "plain"):
             buffer = random_batch(seed, n_envs, n_steps, n_keys, n_workflows)
-            ppo = learner(path, dtype, n_workflows, lr=1e-3, **values)
+            ppo = learner(path, dtype, n_workflows, lr=1e-3, epochs=n_epochs, **values)
             stats = ppo.update(buffer, buffer.keys[np.zeros(n_envs, int)], imitate=seed % 3 == 0)
             found.append((gradients(ppo), stats))
         (fast, fast_stats), (plain, plain_stats) = found
